@@ -84,7 +84,8 @@ GROWTH := $(patsubst %,experiments/%.yaml,connections scale larger-than-memory)
 PEERS := experiments/peers.yaml
 RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
 
-reference: reference-plan build ## measure every experiment as data/reference is (about three hours, more on a disturbed machine), into data/raw; kvstudy publish copies it
+reference: reference-plan build
+reference: ## measure what data/reference holds, into data/raw (about three hours); then kvstudy publish
 	$(RUN_REFERENCE) $(FIRST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REFERENCE)
@@ -137,7 +138,7 @@ verify: setup ## recompute the checksums of every sealed run
 
 # ---- tests ----------------------------------------------------------------------------------------------------------------
 
-test: lint build test-rust test-java test-python ## every test of the three languages, the end-to-end run included
+test: lint build test-rust test-java test-python ## all but six long tests (make test-hosts): 25 minutes
 
 DOCUMENTS = $(shell git ls-files "*.md")
 
@@ -266,5 +267,5 @@ soak-engine: build ## MINUTES=20 of mixed load on the store in process, every an
 
 # ---------------------------------------------------------------------------------------------------------------------------
 
-clean: ## remove what was built and generated; data/raw and the virtual environment stay
+clean: ## remove builds, tables, filled stores and figures/study; data/raw, figures/NAME and .venv stay
 	rm -rf service/target loadgen/target data/tidy data/work figures/study build *.egg-info

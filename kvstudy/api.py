@@ -6,12 +6,14 @@
     kvstudy.load("/tmp/from-a-colleague")                         run folders from anywhere
 
 A keyword names a column of the table, or of ``runs``; its value is one value or a list of them, and None
-leaves the column free. Every call returns a frame of its own, which its caller may change. Rows are read
-when they are asked for, and read again only when runs came or went.
+leaves the column free. A value that no row has is refused with the nearest that there is; values that no row
+has together select an empty frame. Every call returns a frame of its own, which its caller may change. Rows
+are read when they are asked for, and read again only when runs came or went.
 """
 
 import os
 from collections.abc import Iterable
+from numbers import Real
 
 import pandas as pd
 from hdrh.histogram import HdrHistogram
@@ -21,7 +23,7 @@ from kvstudy.analyse import schema, tables
 from kvstudy.analyse.run_files import load
 from kvstudy.analyse.tables import EVERYTHING, OWN_ALONE, OWN_THEN_REFERENCE, REFERENCE_ALONE, Tables
 from kvstudy.errors import KvstudyError
-from kvstudy.project import EXPORT_VARIABLE
+from kvstudy.project import EXPORT_VARIABLE, project_root, workloads_root
 
 __all__ = [
     "columns",
@@ -129,7 +131,7 @@ def histogram(
 
 
 def _table(name: str, source: str, columns: list[str] | None, selection: dict[str, object]) -> pd.DataFrame:
-    wanted = {column: value for column, value in selection.items() if value is not None}
+    wanted = {column: _listed(value) for column, value in selection.items() if value is not None}
     columns = None if columns is None else _listed(columns)
     own = set(schema.names(name))
     for column in [*wanted, *(columns or [])]:
@@ -139,14 +141,56 @@ def _table(name: str, source: str, columns: list[str] | None, selection: dict[st
                 schema.nearest(column, [*schema.names(name), *schema.names("runs")]),
             )
     of_rows = {column for column in wanted if column in own and column != "run_id" and name != "runs"}
-    found = _study("all" if "run_id" in wanted and source == "study" else source)
-    of_runs = {column: _listed(value) for column, value in wanted.items() if column not in of_rows}
-    found = found.select(**of_runs) if of_runs else found
+    whole = _study("all" if "run_id" in wanted and source == "study" else source)
+    of_runs = {column: values for column, values in wanted.items() if column not in of_rows}
+    for column, values in of_runs.items():
+        _check_values(column, values, whole.runs[column])
+    found = whole.select(**of_runs) if of_runs else whole
     read = list(dict.fromkeys([*columns, *sorted(of_rows)])) if columns else list(schema.names(name))
     rows = found.columns(name, *read)
-    for column in of_rows:
-        rows = rows[rows[column].isin(_listed(wanted[column]))]
+    for column in sorted(of_rows):
+        # Rows of other runs are read only where these do not answer.
+        if missing := _missing(wanted[column], rows[column]):
+            _check_values(column, missing, whole.columns(name, column)[column])
+        rows = rows[rows[column].isin(wanted[column])]
     return rows[columns or read].reset_index(drop=True).copy()
+
+
+def _missing(values: list, column: pd.Series) -> list:
+    """Those that no row has; NaN and NA, which say that there is no value, are none."""
+    there = set(column.dropna().unique())
+    return [value for value in values if not (value is pd.NA or value != value or value in there)]
+
+
+def _check_values(column: str, values: list, known: pd.Series) -> None:
+    """KvstudyError for a value that none of all rows has, and none could have, with the nearest that there
+    is. Where there are no rows nobody knows."""
+    if known.empty:
+        return
+    possible = {True, False} if known.dtype == bool else _possible(column)
+    for value in _missing(values, known):
+        if value not in possible:
+            raise KvstudyError(
+                f"no row has this value: {column}={value!r}",
+                _nearest(value, sorted(set(known.dropna().unique()) | possible)),
+            )
+
+
+def _possible(column: str) -> set:
+    """What stands in a file, and may not be measured yet, among it."""
+    root = project_root()
+    files = {
+        "experiment": (root / "experiments").glob("*.yaml"),
+        "workload": workloads_root(root).glob("*.lua"),
+    }
+    return {*schema.POSSIBLE.get(column, ()), *(path.stem for path in files.get(column, ()))}
+
+
+def _nearest(value: object, known: list) -> str:
+    if known and all(isinstance(one, Real) for one in [value, *known]):
+        return f"the nearest is {min(known, key=lambda one: abs(one - value)):.10g}"
+    texts = [f"{one:.10g}" if isinstance(one, float) else str(one) for one in known]
+    return schema.nearest(str(value), texts)
 
 
 def _study(source: str) -> Tables:

@@ -12,6 +12,7 @@ import traceback
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from kvstudy import __version__
 from kvstudy.errors import ExperimentError, KvstudyError, what_to_do
@@ -45,6 +46,14 @@ class Duration(click.ParamType):
             return parse_duration_s(value)
         except ValueError as error:
             self.fail(str(error), parameter, context)
+
+
+def _refuse_together(option: str, *others: str) -> None:
+    """UsageError where ``option`` was typed and also one of ``others``, which would say nothing then."""
+    source_of = click.get_current_context().get_parameter_source
+    for other in others:
+        if source_of(option) == source_of(other) == ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{option} excludes --{other}")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -86,6 +95,7 @@ def plan(
     from kvstudy.plan.comparison import comparisons
     from kvstudy.plan.show import command_lines, duet_lines, plan_lines, total_line
 
+    _refuse_together("commands", "total", "duets")
     if commands:
         for line in command_lines(commands_of(files, preset, only)):
             click.echo(line)
@@ -234,7 +244,7 @@ class Percent(click.ParamType):
 @click.option(
     "--baseline",
     metavar="KEY=VALUE",
-    help="Of a factor with more than two values the one that each other is compared with.",
+    help="Value that all others are compared with; needed with more than two.",
 )
 @click.option(
     "--within",
@@ -251,7 +261,8 @@ class Percent(click.ParamType):
 @click.option(
     "--primary",
     metavar="MEASURE",
-    help="The measure that has an error of its own: p50 (default), p90, p99, mean, cpu, written, rate.",
+    help="Measure decided first, with 5 % error for itself: p50 (default), p90, p99, mean, cpu, written, "
+    "rate.",
 )
 @click.option(
     "--workload",
@@ -268,7 +279,7 @@ class Percent(click.ParamType):
     type=int,
     default=1,
     metavar="N",
-    help="1, also with --hosts: slices of several cannot be merged.",
+    help="Only 1: a duet has one generator.",
 )
 @click.option("--label", default="", help="A name for this duet.")
 @click.option("--resume", is_flag=True, help="Go on with the newest duet of the same sides and builds.")
@@ -303,6 +314,7 @@ def compare(
     from kvstudy.plan.comparison import changed, comparisons
     from kvstudy.plan.show import total_line
 
+    _refuse_together("builds", "baseline")
     if generators != 1:
         raise ExperimentError(
             f"slices of several generators cannot be merged: generators={generators}",
@@ -382,6 +394,22 @@ def _plans(files: tuple[Path, ...], preset: str | None, only: tuple[str, ...]) -
     from kvstudy.plan.selection import selected
 
     return [selected(plan_of(Experiment.load(file, preset)), only) for file in files]
+
+
+def _with_profile(names: tuple[str, ...], preset: str) -> tuple[str, ...]:
+    """The experiments whose file is there and has this profile; the others are named."""
+    from kvstudy.plan.refusal import read_yaml
+
+    found = []
+    for name in names:
+        file = project_root() / "experiments" / f"{name}.yaml"
+        if not file.is_file():
+            click.echo(f"left out: {name}: there is no {file}", err=True)
+        elif preset not in (read_yaml(file)[0].get("profiles") or ()):
+            click.echo(f"left out: {name}: its file has no profile {preset}", err=True)
+        else:
+            found.append(name)
+    return tuple(found)
 
 
 def _hosts(file: Path | None):
@@ -531,14 +559,17 @@ def tables(hosts_file: Path | None) -> None:
 )
 def publish(experiments: tuple[str, ...], preset: str) -> None:
     """Copy the runs of data/raw that nothing disturbed to data/reference, for committing; there they replace
-    those of the same experiment."""
+    those of the same experiment.
+
+    Launches of duets are all copied, disturbed ones too: a duet's own rules leave them out. Duets and
+    independent runs do not replace each other."""
     from kvstudy.measure.search_runs import asked_for_by
     from kvstudy.record.reference import measured_experiments
     from kvstudy.record.reference import publish as publish_runs
     from kvstudy.units import format_bytes
 
     root = project_root()
-    names = experiments or measured_experiments(raw_root(root))
+    names = experiments or _with_profile(measured_experiments(raw_root(root)), preset)
     asked = {
         one.experiment.name: asked_for_by(one)
         for one in _plans(tuple(root / "experiments" / f"{name}.yaml" for name in names), preset, ())
@@ -561,13 +592,13 @@ def publish(experiments: tuple[str, ...], preset: str) -> None:
     "--offline",
     is_flag=True,
     expose_value=False,
-    help="Pages that need no network: there are no others, so this changes nothing.",
+    help="No effect: pages never need a network.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Where to (default: figures/study).")
 @click.option(
     "--experiment",
     metavar="NAME",
-    help="Only the pages of this experiment's latency, in seconds (default: to figures/NAME).",
+    help="Only the pages of this experiment's latency, in about half a minute (default: to figures/NAME).",
 )
 def report(out: Path | None, experiment: str | None) -> None:
     """Execute the notebooks on the runs that are there and write the HTML study."""
@@ -621,6 +652,8 @@ def new(name: str, words: str | None, url: str | None, ready: str, path: str, ge
     """Write an experiment for a service of your own, experiments/NAME.yaml, and try it once."""
     from kvstudy.measure.new import try_service, write
 
+    _refuse_together("url", "ready")
+    _refuse_together("get", "path")
     file = write(name, project_root(), words, url, ready, path, get)
     click.echo(f"written: {file}")
     try:

@@ -22,13 +22,13 @@ from pathlib import Path
 from kvstudy.analyse.tidy import part
 from kvstudy.analyse.tidy.build import Spread
 from kvstudy.analyse.tidy.part import Task
+from kvstudy.analyse.tidy.seals import seal_of
 from kvstudy.errors import HostLost, KvstudyError
 from kvstudy.hosts.cluster import Hosts
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.project import work_root
-from kvstudy.record.run_folder import seal_digest
 
 RUNS, PART = "runs.tar", "part"
 STEP_S = 0.2
@@ -63,8 +63,8 @@ class TableStation:
                 packed.extractall(folder / "runs", filter="data")
             runs = tuple(replace(run, path=folder / "runs" / run.run_id) for run in batch.runs)
             batch = replace(batch, runs=runs)
-        part.make(replace(task, batch=batch, tidy_root=folder / PART, known={}))
-        return folder / PART / batch.part_name(task.version)
+        made = part.make(replace(task, batch=batch, tidy_root=folder / PART, known={}))
+        return folder / PART / made.batch.part_name(task.version)
 
 
 class _Work:
@@ -104,7 +104,7 @@ class _Work:
             except queue.Empty:
                 return
             try:
-                self._make_there(host, station, number, task)
+                task = self._make_there(host, station, number, task)
             except HostLost as lost:
                 self._left.put((number, task))
                 print(f"makes no more tables: {lost.message}", file=sys.stderr)
@@ -114,7 +114,7 @@ class _Work:
                 raise
             self._made.put(task)
 
-    def _make_there(self, host: RemoteHost, station: TableStation, number: int, task: Task) -> None:
+    def _make_there(self, host: RemoteHost, station: TableStation, number: int, task: Task) -> Task:
         there = host.run_folder(Path(f"tables-{number}"))
         try:
             with tempfile.TemporaryDirectory(dir=task.tidy_root, prefix=".") as aside:
@@ -123,7 +123,7 @@ class _Work:
                 new = Path(aside) / PART
                 new.mkdir()
                 host.fetch(station.make(task, there), new)
-                part.adopt(new, task)
+                return part.adopt(new, task)
         finally:
             if not host.is_lost:
                 host.drop(there)
@@ -139,6 +139,6 @@ def _packed(task: Task, file: Path) -> Path:
 
 def _seal(run: Path) -> str | None:
     try:
-        return seal_digest(run)
-    except OSError:
+        return seal_of(run)
+    except (OSError, KvstudyError):
         return None

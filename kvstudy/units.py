@@ -1,22 +1,41 @@
 """Durations, rates and sizes as people write them in experiment files, and back.
 
 ``10s 500ms 1.5m 2h`` → seconds; ``2000 2k 1.5M`` → requests per second; ``128m 1g 4096`` → bytes (powers of
-1024). A bare number is no duration: 10 could be seconds or minutes, so the unit has to be said.
+1024). A bare number is no duration: 10 could be seconds or minutes, so the unit has to be said. Each has a
+bound, beyond which it is a number that was mistyped by some digits.
 """
 
 import re
+from decimal import Decimal
 
-_DURATION_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_RATE_SUFFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+# Decimals, so that 700ms is 0.7 and not the float above it.
+_DURATION_UNITS_S = {
+    "us": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "h": Decimal(3600),
+}
+_RATE_SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 _SIZE_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+DURATION_MAX_S = 7 * 86_400
+RATE_MAX_RPS = 100 * 10**6
+SIZE_MAX_BYTES = 1 << 50
 
 
 def parse_duration_s(text: object) -> float:
-    """Seconds of ``500ms``, ``10s``, ``1.5m`` or ``2h``; ValueError says what a duration looks like."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m|h)\s*", text) if isinstance(text, str) else None
+    """Seconds of ``500ms``, ``10s``, ``1.5m`` or ``2h``, whole microseconds; ValueError says what a duration
+    looks like."""
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*(us|ms|s|m|h)\s*", text if isinstance(text, str) else "")
     if match is None:
         raise ValueError(f"not a duration: {text!r}; write a number and its unit: 500ms, 10s, 1.5m, 2h")
-    return float(match[1]) * _DURATION_UNITS_S[match[2]]
+    seconds = Decimal(match[1]) * _DURATION_UNITS_S[match[2]]
+    if seconds > DURATION_MAX_S:
+        raise ValueError(f"a duration is at most {DURATION_MAX_S // 86_400} days: {text!r}")
+    if seconds % _DURATION_UNITS_S["us"]:
+        raise ValueError(f"a duration is in whole microseconds: {text!r}")
+    return float(seconds)
 
 
 def format_duration(seconds: float) -> str:
@@ -33,7 +52,7 @@ def format_duration(seconds: float) -> str:
 
 
 def write_duration(seconds: float) -> str:
-    """As ``parse_duration_s`` reads it, exact to the microsecond: ``5s``, ``2500ms``, ``50us``."""
+    """As ``parse_duration_s`` and loadgen read it, exact to the microsecond: ``5s``, ``2500ms``, ``50us``."""
     microseconds = round(seconds * 1e6)
     for unit, size in (("s", 1_000_000), ("ms", 1000)):
         if microseconds % size == 0:
@@ -41,27 +60,31 @@ def write_duration(seconds: float) -> str:
     return f"{microseconds}us"
 
 
-def duration_argument(seconds: float) -> str:
-    """A duration as loadgen takes it on its command line, exact to the millisecond: ``8s``, ``2500ms``."""
-    return write_duration(round(seconds * 1000) / 1000)
-
-
 def parse_rate_rps(value: object) -> float:
     """Requests per second of ``2000``, ``2k`` or ``1.5M``; ValueError when it is not a positive rate."""
-    if isinstance(value, bool):
+    match = re.fullmatch(rf"\s*{_NUMBER}([kMG]?)\s*", str(value))
+    rate_rps = Decimal(match[1]) * _RATE_SUFFIXES[match[2]] if match else Decimal(0)
+    if isinstance(value, bool) or float(rate_rps) == 0:
         raise ValueError(f"not a rate: {value!r}; write requests per second: 2000 or 2k")
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)([kMG]?)\s*", str(value))
-    if match is None or float(match[1]) == 0:
-        raise ValueError(f"not a rate: {value!r}; write requests per second: 2000 or 2k")
-    return float(match[1]) * _RATE_SUFFIXES[match[2]]
+    if rate_rps > RATE_MAX_RPS:
+        raise ValueError(f"a rate is at most {RATE_MAX_RPS // 10**6}M requests per second: {value!r}")
+    return float(rate_rps)
+
+
+def write_rate(rps: float) -> str:
+    """As ``parse_rate_rps`` and the generators read it, to its last digit: ``2000``, ``0.5``, ``1234567``."""
+    return f"{Decimal(repr(float(rps))):f}".removesuffix(".0")
 
 
 def parse_size_bytes(value: object) -> int:
     """Bytes of ``4096``, ``128m`` or ``1g`` (k, m and g are powers of 1024); ValueError otherwise."""
-    match = re.fullmatch(r"(\d+)([kmgKMG]?)", str(value))
+    match = re.fullmatch(r"([0-9]+)([kmgKMG]?)", str(value))
     if match is None:
         raise ValueError(f"not a size: {value!r}; write bytes, or a number with k, m or g: 4096, 128m, 1g")
-    return int(match[1]) * _SIZE_SUFFIXES[match[2].lower()]
+    size_bytes = int(match[1]) * _SIZE_SUFFIXES[match[2].lower()]
+    if size_bytes > SIZE_MAX_BYTES:
+        raise ValueError(f"a size is at most {SIZE_MAX_BYTES >> 50} PiB: {value!r}")
+    return size_bytes
 
 
 def format_bytes(count: float) -> str:

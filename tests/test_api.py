@@ -92,8 +92,38 @@ def test_a_frame_may_be_changed_and_the_next_one_is_as_before():
     assert "mine" not in set(kvstudy.runs()["workload"])
 
 
-def test_nothing_selected_is_an_empty_frame_with_all_columns():
-    assert list(kvstudy.percentiles(workload="none")) == schema.names("percentiles")
+@pytest.mark.parametrize(
+    "selection",
+    [
+        {"workload": "unique_put", "method": "GET"},  # each has runs, both together none
+        {"experiment": "stall"},  # has a file, and was not measured here
+        {"workload": "delete", "percentile": [50, 99]},
+        {"method": "DELETE", "latency_kind": "own_lateness"},
+        {"profiled": False, "closed_loop": True},
+        {"run_id": []},
+    ],
+)
+def test_what_may_be_and_is_not_is_an_empty_frame_with_all_columns(selection):
+    found = kvstudy.percentiles(**selection)
+    assert found.empty and list(found) == schema.names("percentiles")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: kvstudy.runs(experiment="reprodcue"), "experiment='reprodcue'\n.*did you mean reproduce"),
+        (lambda: kvstudy.runs(connections="4"), "connections='4'\n.*did you mean 4"),
+        (lambda: kvstudy.runs(connections=[4, 5]), "connections=5\n.*the nearest is 4"),
+        (lambda: kvstudy.runs(profiled="true"), "profiled='true'\n.*did you mean True"),
+        (lambda: kvstudy.percentiles(percentile=[99, 101]), "percentile=101\n.*the nearest is 100"),
+        (lambda: kvstudy.events(kind="flsh"), "kind='flsh'\n.*did you mean flush"),
+        (lambda: kvstudy.events(experiment="stall", kind="flsh"), "kind='flsh'\n.*did you mean flush"),
+        (lambda: kvstudy.validity(run_id="2026"), "run_id='2026'"),
+    ],
+)
+def test_a_value_that_no_run_has_is_told_with_the_nearest(call, message):
+    with pytest.raises(KvstudyError, match=f"no row has this value: {message}"):
+        call()
 
 
 @pytest.mark.parametrize(

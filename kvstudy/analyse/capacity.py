@@ -16,10 +16,9 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
-from kvstudy.analyse import rates
+from kvstudy.analyse import percentile_grid, rates
 from kvstudy.analyse.comparison.intervals import CONFIDENCE
 from kvstudy.analyse.comparison.outcomes import allowed
 from kvstudy.analyse.comparison.pairs import pair
@@ -133,7 +132,7 @@ def warnings_of_rates(tables: Tables, percentile: float) -> list[str]:
     points = tables.percentiles
     points = points[
         (points["latency_kind"] == "response")
-        & np.isclose(points["percentile"], percentile)
+        & percentile_grid.at(points["percentile"], percentile)
         & points["latency_us"].notna()
     ]
     runs = _at_rates(tables).merge(points[["run_id", "latency_us"]], on="run_id", how="left")

@@ -43,7 +43,15 @@ _MACHINE = (
 _SIZES = ("memory_bytes", "swap_bytes")
 _GIB = 2**30  # two starts of one virtual machine differ by some megabytes of memory
 ONE_MACHINE = "one machine"  # service and generator side by side
-COLUMNS = (*_ASKED, "pinning", "service_program", "generator_program", "machine", "hosts")
+COLUMNS = (
+    *_ASKED,
+    "pinning",
+    "service_program",
+    "generator_program",
+    "script_digest",
+    "machine",
+    "hosts",
+)
 
 
 def conditions_of_run(run: SealedRun) -> dict[str, str]:
@@ -54,6 +62,7 @@ def conditions_of_run(run: SealedRun) -> dict[str, str]:
         "pinning": _text(machine, "pinning"),
         "service_program": _service_program(facts),
         "generator_program": _digest(facts, facts["generator"]),
+        "script_digest": _digest(facts, "script"),
         "machine": _machine(machine),
         "hosts": hosts_of_run(run),
     }
@@ -62,11 +71,21 @@ def conditions_of_run(run: SealedRun) -> dict[str, str]:
 def clock_bound_s(run: SealedRun) -> float:
     """How far the times of the service's events may be off those of the answers: over a network both are
     noted by clocks of different hosts."""
+    return max((one["bound_us"] for one in _clocks_of_service(run)), default=0.0) / 1e6
+
+
+def clock_offset_s(run: SealedRun) -> float:
+    """What has to be added to a time of the service's host to get the run's: the mean of before and after the
+    load; 0 on one machine. Events and counters were moved when the run was sealed, CPU samples were not."""
+    known = [one["offset_us"] for one in _clocks_of_service(run)]
+    return sum(known) / len(known) / 1e6 if known else 0.0
+
+
+def _clocks_of_service(run: SealedRun) -> list[dict]:
     clocks, service = run.machine.get("clocks"), (run.facts.get("hosts") or {}).get("service")
-    known = (
+    return (
         [clocks[when][service] for when in ("before", "after") if service in clocks[when]] if clocks else []
     )
-    return max((one["bound_us"] for one in known), default=0.0) / 1e6
 
 
 def _text(facts: dict, name: str) -> str:

@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from kvstudy.analyse import conditions, validity
+from kvstudy.analyse import conditions, percentile_grid, validity
 from kvstudy.analyse.comparison import families, outcomes, power
 from kvstudy.analyse.comparison.intervals import CONFIDENCE
 from kvstudy.analyse.comparison.pairs import pair
@@ -55,13 +55,14 @@ COMBINATION = "combination"
 _FOLLOWS = {
     "label": {"service_program"},
     "variant": {"service_options", "jvm"},
-    "workload": {"data", "method", "fill"},
+    # only what writes has a head start
+    "workload": {"data", "method", "fill", "head_start_bytes", "script_digest"},
     "data": {"fill"},
     "connections": {"threads", "pinning"},
     "threads": {"pinning"},
     "experiment": {"label"},
     "server": {"variant", "service_program", "service_options", "jvm", "fill"},
-    "generator": {"closed_loop", "offered_rate_rps", "generator_program", "arrivals", "spin"},
+    "generator": {"generator_program", "arrivals", "spin"},
 }
 RATE, CPU, INVALID = "achieved rate", "CPU per request", "invalid runs"  # measures beside the percentiles
 RESOLUTION_US = 1.0  # of percentiles: the generator counts in whole microseconds
@@ -234,10 +235,13 @@ def comparisons(
             [mine for _, mine in group[group[factor] == side].groupby("configuration", sort=True)]
             for side in (before, after)
         ]
-        for first, second in product(*sides):
+        pairs = list(product(*sides))
+        if factor == "connections":
+            pairs = [one for one in pairs if _threads_alike(*one)] or pairs
+        for first, second in pairs:
             ends = first["configuration"].iloc[0], second["configuration"].iloc[0]
             differs = " against ".join(dict.fromkeys(filter(None, (distinguishing[end] for end in ends))))
-            outcome = _outcome(first, second)
+            outcome = lost_runs(first, second)
             common = {
                 **{name: first[name].iloc[0] for name in _PLACE},
                 "differs": differs,
@@ -331,7 +335,8 @@ def compare_values(
     }
 
 
-def _outcome(first: pd.DataFrame, second: pd.DataFrame) -> dict:
+def lost_runs(first: pd.DataFrame, second: pd.DataFrame) -> dict[str, int]:
+    """Of the runs of either side, without those excluded from outside, how many the service made invalid."""
     counts = [(int((side["excluded"] == validity.SERVICE).sum()), len(side)) for side in (first, second)]
     return {
         "invalid_before": counts[0][0],
@@ -339,6 +344,15 @@ def _outcome(first: pd.DataFrame, second: pd.DataFrame) -> dict:
         "invalid_after": counts[1][0],
         "of_after": counts[1][1],
     }
+
+
+def _threads_alike(first: pd.DataFrame, second: pd.DataFrame) -> bool:
+    """As many on both sides, or one for each connection: a thread more takes a core, which is no effect of
+    connections."""
+    ends = first.iloc[0], second.iloc[0]
+    return ends[0]["threads"] == ends[1]["threads"] or all(
+        end["threads"] == end["connections"] for end in ends
+    )
 
 
 def _compared_outcomes(outcome: dict) -> dict:
@@ -414,7 +428,7 @@ def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float], 
     points = tables.percentiles[tables.percentiles["latency_kind"] == "response"]
     parts = []
     for percentile in percentiles:
-        values = points.loc[np.isclose(points["percentile"], percentile), ["run_id", "latency_us"]]
+        values = points.loc[percentile_grid.at(points["percentile"], percentile), ["run_id", "latency_us"]]
         part = runs[~runs["closed_loop"]].merge(values.rename(columns={"latency_us": "value"}), on="run_id")
         parts.append(part.assign(measure=f"p{percentile:g}"))
     loops = runs[runs["closed_loop"]]

@@ -12,6 +12,7 @@ import pandas as pd
 from kvstudy.analyse import duet_validity, schema, validity
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.conditions import hosts_of_run
+from kvstudy.analyse.evidence import unlike_sealed
 from kvstudy.errors import KvstudyError
 from kvstudy.record import duet, generator_result, stacks
 from kvstudy.record.run_folder import SealedRun
@@ -55,6 +56,7 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
         "duet_stacks": [row for side in duet.SIDES for row in _stacks(run, side, attempt)],
     }
     unexpected = attempt(lambda: duet.unexpected_answers(run), {})
+    problems += unlike_sealed(run, problems)
     checks = duet_validity.check(run, counted, generators, unexpected, problems)
     return {
         **rows,

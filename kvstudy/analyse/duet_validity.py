@@ -56,7 +56,7 @@ def check(
             "readable",
             not problems,
             "; ".join(problems) or "every file",
-            "every file of the launch can be read",
+            "every file of the launch is as it was sealed, and can be read",
         ),
     ]
     for side in SIDES:

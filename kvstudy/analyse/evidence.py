@@ -8,6 +8,8 @@ import numpy as np
 from kvstudy.analyse.validity import Evidence
 from kvstudy.record import hdr
 from kvstudy.record.generator_result import GeneratorResult, Latency
+from kvstudy.record.run_folder import PACKED_SUFFIX, SealedRun
+from kvstudy.record.verification import verify
 
 LATENESS_PERCENTILES = (50.0, 99.0)
 # What the service, the JVM and one-nio write when something is wrong; warnings of the JVM about itself are
@@ -50,6 +52,15 @@ def generator_evidence(
         "percentile_pairs": _pairs(result),
         "lateness_is_own": result.own_lateness is not None,
     }
+
+
+def unlike_sealed(run: SealedRun, told: list[str]) -> list[str]:
+    """What is no longer as it was sealed, a line for each file that no line of ``told`` is about."""
+    return [
+        f"{problem.file}: {problem.what}"
+        for problem in verify(run.path)
+        if not any(problem.file.removesuffix(PACKED_SUFFIX) in line for line in told)
+    ]
 
 
 def text_evidence(result: GeneratorResult, **facts) -> Evidence:

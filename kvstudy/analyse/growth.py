@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.configuration import (
     COMPARISON_COLUMNS,
@@ -35,18 +36,19 @@ MEASURES = (P99, CPU, MEMORY)
 PERCENTILES = (50.0, 99.0)
 COLUMNS = ["growth", "line", "least", "most", *COMPARISON_COLUMNS]
 AT_COLUMNS = ["line", "measure", "work", "value", "runs"]
-STEP_COLUMNS = ["line", "measure", "least", "most", "before", "after", "runs_before", "runs_after"]
+STEP_COLUMNS = ["line", "measure", "least", "most", "before", "after", "runs_before", "runs_after", "why"]
 
 
 @dataclass(frozen=True)
 class Growth:
     """``work``: of each run, NaN where it has none; ``factor``: the column of configured runs in which two
-    amounts of work differ, and what follows it alone."""
+    amounts of work differ, and what follows it alone; ``along``: all columns that differ with the work."""
 
     experiment: str
     name: str
     work: Callable[[pd.DataFrame], pd.Series]
     factor: str
+    along: tuple[str, ...]
 
 
 def growths() -> tuple[Growth, ...]:
@@ -79,10 +81,20 @@ def _each(column: pd.Series, read: Callable[[dict], float]) -> pd.Series:
     return pd.Series([one(text) for text in column], index=column.index, dtype="float64")
 
 
-RECORDS = Growth("scale", "records in the store", _records, "data")
-DATA = Growth("larger-than-memory", "bytes of records for each byte of memory", _bytes_by_memory, "variant")
+RECORDS = Growth("scale", "records in the store", _records, "data", ("data", "fill"))
+DATA = Growth(
+    "larger-than-memory",
+    "bytes of records for each byte of memory",
+    _bytes_by_memory,
+    "variant",
+    ("variant", "service_options"),
+)
 CONNECTIONS = Growth(
-    "connections", "connections", lambda runs: runs["connections"].astype("float64"), "connections"
+    "connections",
+    "connections",
+    lambda runs: runs["connections"].astype("float64"),
+    "connections",
+    ("connections", "threads", "pinning"),
 )
 
 
@@ -109,7 +121,7 @@ def points(tables: Tables, growth: Growth) -> pd.DataFrame:
     """``runs_with_work`` once for each of MEASURES, with ``measure`` and ``value``, in us or bytes."""
     runs = runs_with_work(tables, growth)
     at = tables.columns("percentiles", "run_id", "latency_kind", "percentile", "latency_us")
-    at = at[(at["latency_kind"] == "response") & np.isclose(at["percentile"], 99.0)]
+    at = at[(at["latency_kind"] == "response") & percentile_grid.at(at["percentile"], 99.0)]
     p99 = runs["run_id"].map(at.set_index("run_id")["latency_us"])
     values = {P99: p99, CPU: runs["service_cpu_us_per_answer"], MEMORY: runs["service_rss_max_bytes"]}
     every = pd.concat(
@@ -121,27 +133,35 @@ def points(tables: Tables, growth: Growth) -> pd.DataFrame:
 def at_each(tables: Tables, growth: Growth) -> pd.DataFrame:
     """AT_COLUMNS: of each line, measure and amount of work the median of the valid runs; NaN where these are
     no repeats of one another."""
-    found = points(tables, growth)
-    found = found[found["verdict"] != "FAIL"]
     rows = [
         (line, measure, work, np.nan if why_not_repeats(part) else median(part["value"]), len(part))
-        for (line, measure, work), part in found.groupby(["line", "measure", "work"], sort=False)
+        for (line, measure, work), part in _valid(tables, growth).groupby(
+            ["line", "measure", "work"], sort=False
+        )
     ]
     frame = pd.DataFrame(rows, columns=AT_COLUMNS)
     return frame.sort_values("work", kind="stable", ignore_index=True)
 
 
 def steps(tables: Tables, growth: Growth) -> pd.DataFrame:
-    """STEP_COLUMNS: of each line and measure the medians at the least and at the most work; none where there
-    is one amount of work, or no median at an end of it."""
+    """STEP_COLUMNS: of each line and measure the medians at the least and at the most work; NaN where the
+    runs of these differ in more than the work, and ``why``; no row where there is one amount of work."""
     rows = []
-    for (line, measure), part in at_each(tables, growth).groupby(["line", "measure"], sort=False):
-        least, most = part.iloc[0], part.iloc[-1]
-        if least["work"] < most["work"] and not np.isnan([least["value"], most["value"]]).any():
-            rows.append(
-                (line, measure, *(end[name] for name in ("work", "value", "runs") for end in (least, most)))
-            )
+    for (line, measure), part in _valid(tables, growth).groupby(["line", "measure"], sort=False):
+        least, most = part["work"].min(), part["work"].max()
+        if not least < most:
+            continue
+        ends = [part[part["work"] == work] for work in (least, most)]
+        whys = [why_not_repeats(pd.concat(ends), growth.along), *map(why_not_repeats, ends)]
+        why = next(filter(None, whys), "")
+        middle = [np.nan if why else median(end["value"]) for end in ends]
+        rows.append((line, measure, least, most, *middle, *map(len, ends), why))
     return pd.DataFrame(rows, columns=STEP_COLUMNS)
+
+
+def _valid(tables: Tables, growth: Growth) -> pd.DataFrame:
+    found = points(tables, growth)
+    return found[found["verdict"] != "FAIL"]
 
 
 def compared(tables: Tables) -> pd.DataFrame:
@@ -162,4 +182,4 @@ def compared(tables: Tables) -> pd.DataFrame:
     parts = [part for part in parts if len(part)]
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
-    return with_words(pd.concat(parts, ignore_index=True), families.WHOLE)[COLUMNS]
+    return with_words(pd.concat(parts, ignore_index=True), families.OWN_PAGE)[COLUMNS]

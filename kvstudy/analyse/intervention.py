@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from kvstudy.analyse import validity
+from kvstudy.analyse import percentile_grid, validity
 from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.configuration import comparison_key, configured
 from kvstudy.analyse.linked import CANNOT_TELL, SIGNIFICANCE
@@ -83,7 +83,7 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     points = believed.percentiles
     points = points[
         (points["latency_kind"] == "response")
-        & np.isclose(points["percentile"], percentile)
+        & percentile_grid.at(points["percentile"], percentile)
         & points["latency_us"].notna()
     ]
     runs = configured(believed.runs)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.comparison import power
 from kvstudy.analyse.comparison.words import MIN_RUNS
 from kvstudy.analyse.configuration import CPU, configured
@@ -51,7 +52,9 @@ def by_configuration(
         (believed.percentiles["latency_kind"] == "response") & (believed.percentiles["latency_us"] > 0)
     ]
     values = {
-        f"p{percentile:g}": points.loc[np.isclose(points["percentile"], percentile), ["run_id", "latency_us"]]
+        f"p{percentile:g}": points.loc[
+            percentile_grid.at(points["percentile"], percentile), ["run_id", "latency_us"]
+        ]
         for percentile in percentiles
     }
     values[CPU] = runs.loc[runs["service_cpu_us_per_answer"] > 0, ["run_id", "service_cpu_us_per_answer"]]

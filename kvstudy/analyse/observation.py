@@ -91,6 +91,7 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
     shares["service_cpu_us_per_answer"] = (
         math.nan if process is None else evidence.cpu_us_per_answer(process, answered, measured_s)
     )
+    read.problems += evidence.unlike_sealed(run, read.problems)
     checks = validity.check(
         _evidence(read, result, answered, evidence.thirds(answered, process, measured_s), shares)
     )

@@ -27,14 +27,19 @@ from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.words import CANNOT_TELL, CHEAPER, DEARER, FASTER, SLOWER
 from kvstudy.analyse.configuration import CPU, RATE
 from kvstudy.analyse.duets import Duet
-from kvstudy.analyse.options import COLUMNS, at_highest_rate, differing_parts, distance_from_default
+from kvstudy.analyse.options import (
+    COLUMNS,
+    QUESTION,
+    ROW,
+    at_highest_rate,
+    differing_parts,
+    distance_from_default,
+)
 
 BY_DUET, BY_RUNS = "duet", "runs"
 OWN_CANNOT_TELL = "your own duet cannot tell yet"
 DUET_CANNOT_TELL = "its duet cannot tell"
 RUNS_CALL, REFERENCE_CALLS = "independent runs call", "the reference's duet calls"
-QUESTION = ["experiment", "before_name", "after_name"]
-ROW = [*QUESTION, "workload", "measure"]
 _ADDED = ["by", "is_own", "beside"]
 # What the options are asked for, by the names that independent runs have for it.
 _MEASURES = {launches.P50: "p50", launches.P99: "p99", launches.CPU: CPU, launches.RATE: RATE}
@@ -56,8 +61,7 @@ def with_duets(compared: pd.DataFrame, found: Sequence[Duet], own: Iterable[str]
         return runs
     asked, answered = _keys(rows, QUESTION), _keys(rows[rows["word"] != CANNOT_TELL], ROW)
     # At a lower rate they may decide what they leave open at the highest, which is the one that is told.
-    top = at_highest_rate(runs)
-    said = {row: word for row, word in zip(_each(top, ROW), top["word"], strict=True) if word != CANNOT_TELL}
+    said = _words(at_highest_rate(runs))
     keeps = [
         question not in asked or (row in said and row not in answered and word != CANNOT_TELL)
         for question, row, word in zip(_each(runs, QUESTION), _each(runs, ROW), runs["word"], strict=True)
@@ -170,6 +174,15 @@ def _another(who: str, row: tuple, word: str, said: str) -> str:
 
 def _and(*parts: str) -> str:
     return "; ".join(filter(None, parts))
+
+
+def _words(top: pd.DataFrame) -> dict[tuple, str]:
+    """What runs decide of each question. Several rows of one, as of two builds, decide it where all say the
+    same."""
+    words: dict[tuple, set[str]] = {}
+    for row, word in zip(_each(top, ROW), top["word"], strict=True):
+        words.setdefault(row, set()).add(word)
+    return {row: next(iter(said)) for row, said in words.items() if len(said) == 1 and said != {CANNOT_TELL}}
 
 
 def _each(rows: pd.DataFrame, columns: list[str]) -> list[tuple]:

@@ -37,9 +37,14 @@ DEFAULTS = {
 }
 # A difference without a meaning: two spellings of one heap, measured to see what chance makes of them.
 SAME_THING = "noise"
+# What they vary is told on a page of their own: the tail, the peers, how cost grows.
+OF_OTHER_PAGES = frozenset({"tail-intervention", "peers", "scale", "connections", "larger-than-memory"})
 OF_WORKLOAD = ("key_", "value_", "distribution")  # begin what is asked of the service: no change of it
 USUAL_LABELS = ("before", "after")
 COLUMNS = ["experiment", "before_name", "after_name", *COMPARISON_COLUMNS]
+# What one row answers.
+QUESTION = ["experiment", "before_name", "after_name"]
+ROW = [*QUESTION, "workload", "measure"]
 _PLACE = ["workload", "connections", "threads", "offered_rate_rps"]
 
 
@@ -70,7 +75,7 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
     """COLUMNS: ``analyse.configuration.comparisons`` of every experiment with two sides, each other value
     against the default."""
     parts = []
-    for experiment in sorted(set(tables.runs["experiment"]) - {SAME_THING}):
+    for experiment in sorted(set(tables.runs["experiment"]) - {SAME_THING} - OF_OTHER_PAGES):
         mine, varied = tables.select(experiment=experiment), tables.cached(varied_of, experiment)
         for other in varied.others if varied else ():
             rows = comparisons(mine, varied.factor, varied.before, other, percentiles, cpu=True, share=None)
@@ -85,11 +90,14 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
 
 
 def at_highest_rate(compared: pd.DataFrame) -> pd.DataFrame:
-    """Of ``compared_options`` one row per experiment, value, workload and measure: that of the highest rate,
-    and there of the most connections."""
-    rows = compared.assign(rate=compared["offered_rate_rps"].fillna(-1)).sort_values(["rate", "connections"])
-    top = rows.groupby(["experiment", "before_name", "after_name", "workload", "measure"], sort=False).tail(1)
-    return top.drop(columns="rate").sort_values(["experiment", "workload", "after_name"])
+    """Of ``compared_options`` the rows, of each experiment, value, workload and measure, of the highest rate,
+    there of the most connections, and there of the fewest threads. Several of one question are of runs that
+    share no median, as of two builds: each is told, with what ``differs``."""
+    top = compared.assign(rate=compared["offered_rate_rps"].fillna(-1))
+    for column, chosen in (("rate", "max"), ("connections", "max"), ("threads", "min")):
+        if len(top):
+            top = top[top[column] == top.groupby(ROW, sort=False)[column].transform(chosen)]
+    return top.drop(columns="rate").sort_values(["experiment", "workload", "after_name"], kind="stable")
 
 
 @dataclass(frozen=True)

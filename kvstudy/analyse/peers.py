@@ -13,7 +13,13 @@ import pandas as pd
 
 from kvstudy.analyse import rates
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.configuration import COMPARISON_COLUMNS, comparisons, configured, with_words
+from kvstudy.analyse.configuration import (
+    COMPARISON_COLUMNS,
+    comparisons,
+    configured,
+    each_configuration,
+    with_words,
+)
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.subject import EMPTY, KV_SERVICE
 
@@ -24,6 +30,7 @@ HELD_COLUMNS = [
     "workload",
     "value_bytes",
     "connections",
+    "differs",
     "highest_held_rps",
     "saturation_rps",
     "runs",
@@ -59,13 +66,17 @@ def compared(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0)) -> p
     parts = [part for part in parts if len(part)]
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
-    return with_words(pd.concat(parts, ignore_index=True), families.WHOLE)[COLUMNS]
+    return with_words(pd.concat(parts, ignore_index=True), families.OWN_PAGE)[COLUMNS]
 
 
 def held(tables: Tables) -> pd.DataFrame:
-    """HELD_COLUMNS, of the runs that say whether their rate was held."""
+    """HELD_COLUMNS, of the runs that say whether their rate was held: a row for each configuration, with what
+    tells it from others of its place (``differs``), which share no median with it."""
     found = rates.runs_with_rate_outcome(tables)
-    if found.empty:
-        return pd.DataFrame(columns=HELD_COLUMNS)
     found = found.assign(value_bytes=value_bytes(found))
-    return rates.saturation_points(found, HELD_COLUMNS[:4])[HELD_COLUMNS]
+    parts = [
+        rates.saturation_points(part.assign(differs=differs), HELD_COLUMNS[:5])
+        for _, of_place in found.groupby(HELD_COLUMNS[:4])
+        for differs, part in each_configuration(of_place, along=["offered_rate_rps"])
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=HELD_COLUMNS)

@@ -5,11 +5,13 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import pandas as pd
 
 from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
 from kvstudy.record import hdr
 from kvstudy.record.generator_result import Latency
 
+_EXACT = 5e-7  # percentiles are tabulated to six digits
 QUOTED = (0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999, 100.0)
 TICKS_PER_HALF_DISTANCE = 5
 
@@ -54,6 +56,12 @@ def grid(half_distances: int) -> tuple[float, ...]:
         for step in range(TICKS_PER_HALF_DISTANCE)
     }
     return tuple(sorted({round(tick, 6) for tick in ticks} | set(QUOTED)))
+
+
+def at(percentiles: pd.Series | np.ndarray, wanted: float) -> pd.Series | np.ndarray:
+    """Which of ``percentiles`` are ``wanted``. The ticks beside one that is quoted are as near as 0.0003: so
+    this is asked here, and not of a tolerance for floats."""
+    return abs(percentiles - wanted) < _EXACT
 
 
 def _depth(total: int) -> int:

@@ -9,7 +9,6 @@ this: elsewhere they come last, and what the machine did meanwhile would count a
 import pandas as pd
 
 from kvstudy.analyse.comparison import families
-from kvstudy.analyse.comparison.words import SAME_WITHIN
 from kvstudy.analyse.configuration import (
     COMPARISON_COLUMNS,
     CONFIGURATION,
@@ -17,9 +16,11 @@ from kvstudy.analyse.configuration import (
     RATE,
     compare_values,
     configured,
+    lost_runs,
     with_words,
 )
 from kvstudy.analyse.tables import Tables
+from kvstudy.analyse.validity import FAIL, OUTSIDE
 
 _SAME = [name for name in CONFIGURATION if name != "profiled"]
 
@@ -28,17 +29,17 @@ def cost(tables: Tables) -> pd.DataFrame:
     """``comparisons`` of without the profiler (before) with it (after), in the same columns.
 
     Measures: ``achieved rate`` (requests per second) in a closed loop, where a cost shows as fewer answers;
-    everywhere ``CPU per request`` (microseconds of the service's CPU time, as ``comparisons`` has it). Runs
-    that FAILed a check do not count.
+    everywhere ``CPU per request`` (microseconds of the service's CPU time, as ``comparisons`` has it). Of
+    runs that FAILed a check none is measured; those that the service made invalid are counted on their side.
     """
-    runs = configured(tables.runs[tables.runs["verdict"] != "FAIL"])
+    runs = configured(tables.runs[tables.runs["excluded"] != OUTSIDE])
     rows = []
     for _, group in runs.groupby(_SAME, sort=True, dropna=False):
         plain, profiled = group[~group["profiled"]], group[group["profiled"]]
         if plain.empty or profiled.empty:
             continue
         for measure, column in ((RATE, "achieved_rate_rps"), (CPU, "service_cpu_us_per_answer")):
-            before, after = plain[column].dropna(), profiled[column].dropna()
+            before, after = (side.loc[side["verdict"] != FAIL, column].dropna() for side in (plain, profiled))
             if (measure == RATE and not group["closed_loop"].all()) or before.empty or after.empty:
                 continue
             rows.append(
@@ -47,11 +48,8 @@ def cost(tables: Tables) -> pd.DataFrame:
                     "measure": measure,
                     "differs": "",
                     "apart": False,
-                    "invalid_before": 0,
-                    "of_before": len(plain),
-                    "invalid_after": 0,
-                    "of_after": len(profiled),
-                    **compare_values(before, after, SAME_WITHIN),
+                    **lost_runs(plain, profiled),
+                    **compare_values(before, after, float(plain["same_within"].min())),
                 }
             )
     return with_words(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), families.SMALL)

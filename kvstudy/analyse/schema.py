@@ -33,7 +33,7 @@ from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
 # mixed.
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -44,6 +44,32 @@ PROFILE_EVENTS = (
     "wall",
     "cpu_slow",
 )  # cpu_slow: of the slow seconds of the run alone
+EVENT_KINDS = (
+    "gc_pause",
+    "safepoint",
+    "flush",
+    "compaction",
+    "write_stall",
+    "wal_sync",
+    "cpu_steal",
+    "cpu_foreign",
+    "cpu_throttled",
+    "service_stopped",
+)
+# What a column may say whether any run says so or not; of all others the runs alone know what there is.
+POSSIBLE: dict[str, tuple] = {
+    "label": ("",),
+    "method": ("PUT", "GET", "MIXED", "DELETE"),
+    "server": ("kv-service", "empty"),
+    "generator": ("loadgen", "wrk2", "wrk"),
+    "arrivals": ("uniform", "poisson"),
+    "verdict": VERDICTS,
+    "excluded": ("", "outside", "service"),
+    "answer": ("", "held", "missed", "unknown"),
+    "latency_kind": LATENCY_KINDS,
+    "event": PROFILE_EVENTS,
+    "kind": EVENT_KINDS,
+}
 
 TEXT, FLAG, COUNT, WHOLE, REAL = "str", "bool", "Int64", "int64", "float64"
 # Large strings: a column of histograms passes the 2 GiB that the offsets of plain ones can reach.
@@ -156,6 +182,11 @@ RUNS = _columns(
     ("pinning", TEXT, "on which cores service and generator ran"),
     ("service_program", TEXT, "JSON object: digest of the jar, version of the JDK"),
     ("generator_program", TEXT, "digest of the generator"),
+    (
+        "script_digest",
+        TEXT,
+        "digest of the Lua script and of all that it requires, as they were when it was measured",
+    ),
     ("machine", TEXT, "JSON object: what makes it this machine and no other; over a network the service's"),
     (
         "hosts",
@@ -231,14 +262,7 @@ STACKS = _columns(
 )
 EVENTS = _columns(
     ("run_id", TEXT, ""),
-    (
-        "kind",
-        TEXT,
-        (
-            "gc_pause, safepoint, flush, compaction, write_stall, wal_sync; cpu_steal, cpu_foreign, "
-            "cpu_throttled, service_stopped"
-        ),
-    ),
+    ("kind", TEXT, ", ".join(EVENT_KINDS)),
     ("start_s", REAL, "from the start of the measured window; negative before it"),
     ("duration_ms", REAL, ""),
     ("attributes", TEXT, "JSON object"),

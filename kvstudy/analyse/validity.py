@@ -170,7 +170,7 @@ def readable(run: Evidence) -> Check:
         "readable",
         not run.unreadable,
         "; ".join(run.unreadable) or "every file",
-        "every file of the run can be read",
+        "every file of the run is as it was sealed, and can be read",
     )
 
 

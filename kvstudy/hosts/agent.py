@@ -28,6 +28,7 @@ from pathlib import Path
 
 from kvstudy.errors import KvstudyError, in_words
 from kvstudy.hosts import ship, wire
+from kvstudy.hosts.folder import claim
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.lease import Lease
 from kvstudy.hosts.session import Session
@@ -168,7 +169,7 @@ def main(asked: dict) -> None:
     if cores:
         os.sched_setaffinity(0, cores)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        claim(folder)
         Lease(asked["who"]).__enter__()  # both end with this process
         session = Session(folder / "work").__enter__()
     except (KvstudyError, OSError) as error:

@@ -1,6 +1,7 @@
 """The agent of a host as a child of this process: what a worker of the cluster starts, and tests start too.
 
-agent = AgentProcess({"folder": …, "name": …, "address": …, "who": …})    KvstudyError when the host is taken
+agent = AgentProcess({"folder": …, "name": …, "address": …, "who": …})    KvstudyError when the host is taken,
+                                                                          or its folder somebody else's
 agent.exchange(frame)     the answer's frame; may be called by several threads; HostLost when the agent ends
 agent.end()               waits until all that ran there has ended
 """
@@ -17,6 +18,7 @@ from queue import SimpleQueue
 
 from kvstudy.errors import HostLost
 from kvstudy.hosts import wire
+from kvstudy.hosts.folder import claim
 
 END_TIMEOUT_S = 5.0  # what an agent that does not end had started the next one ends
 
@@ -28,8 +30,6 @@ class AgentProcess:
         self._waiting: dict[int, SimpleQueue[bytes | None]] = {}
         self._lock = threading.Lock()
         self._has_ended = False
-        with suppress(OSError):
-            self._log.parent.mkdir(parents=True, exist_ok=True)
         with _log(self._log) as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "kvstudy.hosts.agent", json.dumps(asked)],
@@ -96,8 +96,9 @@ class AgentProcess:
 
 
 def _log(path: Path):
-    """Nowhere where it cannot be written: the agent then says why."""
+    """In a folder of our own; nowhere where it cannot be written: the agent then says why."""
     try:
+        claim(path.parent)
         return path.open("wb")
     except OSError:
         return open(os.devnull, "wb")

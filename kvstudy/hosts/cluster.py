@@ -1,7 +1,7 @@
 """A cluster by SSH: a scheduler here, a worker on each host, certificates of their own; put up, found again,
 and taken down.
 
-    <work>/cluster/cluster.json    scheduler's address and pid, each worker's pid: written when all are there
+    <work>/cluster/cluster.json    scheduler's address and pid, each worker's pid: as soon as it runs
     <work>/cluster/*.pem           certificates, for this user's eyes alone
     <folder>/cluster/              the same on each host, with worker.log
 
@@ -27,7 +27,9 @@ from pathlib import Path
 import psutil
 
 from kvstudy.errors import KvstudyError, ToolMissing
+from kvstudy.hosts import folder as host_folder
 from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.interrupt import interruptible, shielded
 from kvstudy.hosts.process import OwnedProcess, wait_until
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.hosts.ssh import Remote, remotes
@@ -35,47 +37,52 @@ from kvstudy.hosts.ssh import Remote, remotes
 MODULE = "kvstudy.hosts.dask_host"
 START_TIMEOUT_S = 30.0
 SAYS_IT_IS_THERE = "kvstudy worker is there"
+NOTED = "cluster.json"
 PEM = ("ca.pem", "cert.pem", "key.pem")
+INSTALL = "make setup installs it: in the checkout here, and in one on each host"
 
 
 def up(file: HostsFile, work: Path, registered: Callable[[int, bool], None] | None = None) -> dict:
     """What cluster.json says. With ``registered`` the scheduler is a process of this one and ends with it;
-    else it stays. KvstudyError, and nothing left running, when a worker does not come up."""
+    else it stays. KvstudyError, and nothing left running, when a worker does not come up; what is left of one
+    that was killed meanwhile ``down`` finds."""
     folder = work / "cluster"
-    if found := running(work):
-        raise KvstudyError(f"cluster is up already: {found['scheduler']}", "kvstudy hosts down takes it down")
+    if (found := _noted(work)) and _lives(found):
+        where = found["scheduler"] or f"not whole yet: pid={found['pid']}"
+        raise KvstudyError(f"cluster is up already: {where}", "kvstudy hosts down takes it down")
     shutil.rmtree(folder, ignore_errors=True)
     _dask().write_certificates(folder)
     facts = {"scheduler": None, "pid": None, "started": None, "workers": {}}
-    try:
-        facts |= _scheduler(file, folder, registered)
-        with ThreadPoolExecutor(16) as threads:
-            for name, pid in threads.map(lambda one: (one.name, _worker(one, folder, facts)), remotes(file)):
-                facts["workers"][name] = pid
-            list(threads.map(lambda one: _wait_for_worker(one, facts["workers"][one.name]), remotes(file)))
-    except BaseException:
-        _take_down(file, facts)
-        raise
-    _note(facts, folder)
+
+    def begin(remote: Remote) -> None:
+        facts["workers"][remote.name] = _worker(remote, folder, facts)
+
+    with interruptible():
+        try:
+            _start_scheduler(file, folder, registered, facts)
+            with ThreadPoolExecutor(16) as threads:
+                list(threads.map(begin, remotes(file)))
+                _note(facts, folder)
+                list(
+                    threads.map(lambda one: _wait_for_worker(one, facts["workers"][one.name]), remotes(file))
+                )
+        except BaseException:
+            _take_down(file, facts)
+            (folder / NOTED).unlink(missing_ok=True)
+            raise
     return facts
 
 
 def running(work: Path) -> dict | None:
-    """cluster.json of one whose scheduler lives."""
-    with suppress(OSError, ValueError):
-        facts = json.loads((work / "cluster" / "cluster.json").read_text())
-        if _lives(facts):
-            return facts
-    return None
+    """cluster.json of one whose scheduler lives and can be reached."""
+    facts = _noted(work)
+    return facts if facts and facts["scheduler"] and _lives(facts) else None
 
 
 def down(file: HostsFile, work: Path) -> list[str]:
     """Ends it; names of hosts that could not be reached, whose workers end by themselves with their
     scheduler."""
-    facts = running(work)
-    if facts is None:
-        with suppress(OSError, ValueError):
-            facts = json.loads((work / "cluster" / "cluster.json").read_text())
+    facts = _noted(work)
     if facts is None:
         return []
     left = _take_down(file, facts)
@@ -169,53 +176,54 @@ def _dask():
     try:
         from kvstudy.hosts import dask_host
     except ImportError as error:
-        raise ToolMissing(
-            f"measuring on several hosts needs Dask: {error}", "pip install 'kvstudy[hosts]', here and there"
-        ) from error
+        raise ToolMissing(f"measuring on several hosts needs Dask: {error}", INSTALL) from error
     return dask_host
 
 
-def _scheduler(file: HostsFile, folder: Path, registered: Callable[[int, bool], None] | None) -> dict:
-    noted, log = folder / "scheduler.json", folder / "scheduler.log"
+def _start_scheduler(
+    file: HostsFile, folder: Path, registered: Callable[[int, bool], None] | None, facts: dict
+) -> None:
+    """Noted, and known in ``facts``, as soon as it runs. Returns when it can be reached."""
+    reached, log = folder / "scheduler.json", folder / "scheduler.log"
     address = _own_address(next(iter(file.hosts.values())).address)
     argv = [
         sys.executable, "-m", MODULE, "scheduler",
-        "--address", address, "--file", str(noted), "--tls", str(folder),
+        "--address", address, "--file", str(reached), "--tls", str(folder),
     ]  # fmt: skip
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-    if registered:
-        process = OwnedProcess(argv, stderr_path=log, registered=registered, environment=environment)
-    else:
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-                env=environment,
-            )
-    one = psutil.Process(process.pid)
+    with shielded():  # who is interrupted has to know whom to end
+        if registered:
+            process = OwnedProcess(argv, stderr_path=log, registered=registered, environment=environment)
+        else:
+            with log.open("wb") as out:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,
+                    env=environment,
+                )
+        one = psutil.Process(process.pid)
+        facts.update(pid=one.pid, started=one.create_time())
+        _note(facts, folder)
     if (
-        not wait_until(lambda: noted.is_file() or not _is_running(one), START_TIMEOUT_S)
-        or not noted.is_file()
+        not wait_until(lambda: reached.is_file() or not _is_running(one), START_TIMEOUT_S)
+        or not reached.is_file()
     ):
         lines = log.read_text(errors="replace").strip().splitlines()
-        with suppress(psutil.Error):
-            one.kill()
         raise KvstudyError(f"scheduler did not start: {lines[-1][:200] if lines else 'it says nothing'}")
-    return {
-        "scheduler": json.loads(noted.read_text())["address"],
-        "pid": process.pid,
-        "started": one.create_time(),
-    }
+    facts["scheduler"] = json.loads(reached.read_text())["address"]
+    _note(facts, folder)
 
 
 def _worker(remote: Remote, folder: Path, facts: dict) -> int:
-    """Its pid there. The certificates go through ssh's own pipe, never on a command line."""
+    """Its pid there. First the folder is claimed. The certificates go through ssh's own pipe, never on a
+    command line."""
     entry, there = remote.file.hosts[remote.name], f"{remote.folder}/cluster"
     pems = "".join(f"==== {name}\n{(folder / name).read_text()}" for name in PEM)
     words = (
+        f"{remote.python} -m {host_folder.__name__} claim {remote.folder} || exit $?; "
         f'umask 077; mkdir -p {there} && cd {there} && awk \'/^==== /{{file=$2; printf "" > file; '
         "next} {print > file}' && "
         f"{{ nohup setsid {remote.python} -m {MODULE} worker {facts['scheduler']} --name {remote.name} "
@@ -226,6 +234,8 @@ def _worker(remote: Remote, folder: Path, facts: dict) -> int:
     done = remote.asked(words, pems)
     if done.returncode != 0 or not done.stdout.strip().isdigit():
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        if done.returncode == host_folder.REFUSED and said:
+            raise KvstudyError(f"host {remote.name}: {said[-1]}", host_folder.HINT)
         raise KvstudyError(
             f"worker cannot be started: host {remote.name}: {said[-1][:200] if said else done.returncode}",
             "kvstudy hosts check says what is missing",
@@ -252,7 +262,13 @@ def _wait_for_worker(remote: Remote, pid: int) -> None:
 def _note(facts: dict, folder: Path) -> None:
     new = folder / "cluster.new"
     new.write_text(json.dumps(facts, indent=1))
-    new.rename(folder / "cluster.json")
+    new.rename(folder / NOTED)
+
+
+def _noted(work: Path) -> dict | None:
+    with suppress(OSError, ValueError):
+        return json.loads((work / "cluster" / NOTED).read_text())
+    return None
 
 
 def _take_down(file: HostsFile, facts: dict) -> list[str]:
@@ -275,7 +291,8 @@ def _take_down(file: HostsFile, facts: dict) -> list[str]:
         with suppress(KvstudyError):
             remote.asked(
                 f"{is_ours} && kill {pid}; for i in $(seq 100); do {is_ours} || break; sleep 0.1; done; "
-                f"{is_ours} && kill -9 {pid}; rm -rf {remote.folder}/cluster; true"
+                f"{is_ours} && kill -9 {pid}; "
+                f"test -e {remote.folder}/{host_folder.MARKER} && rm -rf {remote.folder}/cluster; true"
             )
             return None
         return remote.name

@@ -2,7 +2,7 @@
 
 scheduler: tcp://10.0.0.1:8786          # a Dask cluster that runs already; or
 ssh: {user: perf, key: ~/.ssh/id, python: ~/kvstudy/.venv/bin/python}
-folder: ~/.cache/kvstudy                # on each host: programs, fills, scratch
+folder: ~/.cache/kvstudy                # on each host, for kvstudy alone: programs, fills, scratch
 hosts:
   a: {address: 10.0.0.11, roles: [service]}
   b: {address: 10.0.0.12, roles: [generator], cores: 2-7}      # a comma needs quotes: "2-4,7"

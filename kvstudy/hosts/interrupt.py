@@ -2,8 +2,8 @@
 done.
 
 SIGTERM and SIGHUP are treated as Ctrl-C while measuring, so that neither ``kill`` nor a closed terminal
-leaves a process behind. In threads other than the main one signals never arrive, and both functions do
-nothing there.
+leaves a process behind; where ``nohup`` has SIGHUP ignored, it stays so. In threads other than the main one
+signals never arrive, and both functions do nothing there.
 """
 
 import signal
@@ -42,9 +42,14 @@ def _handled_by(handler) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+    before = {number: signal.signal(number, handler) for number in _SIGNALS if not _is_to_be_outlived(number)}
     try:
         yield
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+
+
+def _is_to_be_outlived(number: signal.Signals) -> bool:
+    """As under ``nohup``: who started us wants the end of the terminal ignored."""
+    return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN

@@ -5,6 +5,7 @@ host is lost: whoever waits for it gets HostLost, and the agent, which hears not
 runs there (agent.py).
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -55,12 +56,13 @@ class RemoteHost:
         return self._lost is not None
 
     def renew(self) -> None:
-        """A fresh agent. KvstudyError says why there is none: out of reach, in use, another version."""
+        """A fresh agent. KvstudyError says why there is none: out of reach, in use, another version, a folder
+        of somebody else's."""
         self._retire()
         try:
             self._link = self._soon(self._open, 30.0)
-        except HostLost as lost:
-            raise self.named(lost) from None
+        except KvstudyError as error:
+            raise self.named(error) from None
         self._lost = None
         self._beats += 1
         threading.Thread(target=self._beat, args=(self._beats,), daemon=True, name="beat").start()
@@ -151,8 +153,8 @@ class RemoteHost:
         return value
 
     def named(self, error: KvstudyError) -> KvstudyError:
-        """With the name of this host."""
-        if not error.message.startswith(f"host {self.name}"):
+        """With the name of this host, where it does not say it itself."""
+        if not re.search(rf"\bhost {re.escape(self.name)}\b", error.message):
             error.message = f"host {self.name}: {error.message}"
             error.args = (error.message,)
         return error

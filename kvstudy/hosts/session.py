@@ -1,4 +1,6 @@
 """One measurement at a time: data/work/session.json names who measures and which processes he has started.
+He holds data/work/session.lock from before he reads what is noted there until his end: the kernel lets it go
+with him, however he ends, and none of his children has it.
 
 What a killed kvstudy left behind is found there by the next one and ended: a process is ended only when its
 pid, its start time and its owner's absence all agree, so never a stranger that got the same pid.
@@ -10,10 +12,12 @@ machine was.
 """
 
 import errno
+import fcntl
 import json
 import os
 import signal
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
 import psutil
@@ -24,6 +28,7 @@ from kvstudy.hosts.process import session_of, wait_until
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 START_TOLERANCE_S = 1.0
+HOLDER_TIMEOUT_S = 1.0
 
 
 class Session:
@@ -32,21 +37,51 @@ class Session:
 
     def __init__(self, work_root: Path):
         self._path = work_root / "session.json"
+        self._lock: FileIO | None = None
         self._children: dict[int, float] = {}
         self.ended_orphans: list[int] = []
 
     def __enter__(self) -> "Session":
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = self._path.with_suffix(".lock").open("a+b", buffering=0)
         except OSError as error:
             raise _cannot_note(self._path.parent, error) from error
+        try:
+            self._hold()
+            self._begin()
+        except BaseException:
+            self._lock.close()
+            raise
+        return self
+
+    def _hold(self) -> None:
+        """The lock; KvstudyError where another one does."""
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock.truncate(0)
+            self._lock.write(str(os.getpid()).encode())
+        except BlockingIOError:
+            raise _is_running(self._holder()) from None
+        except OSError as error:
+            raise _cannot_note(self._path.with_suffix(".lock"), error) from error
+
+    def _holder(self) -> str:
+        """The pid that he writes as soon as he has the lock."""
+
+        def noted() -> str:
+            self._lock.seek(0)
+            return self._lock.read().decode()
+
+        wait_until(lambda: (pid := noted()).isdigit() and psutil.pid_exists(int(pid)), HOLDER_TIMEOUT_S)
+        return noted() or "unknown"
+
+    def _begin(self) -> None:
+        """Ends what a dead one has left."""
         before = self._read()
         if before is not None:
             if _alive(before["pid"], before["started"]):
-                raise KvstudyError(
-                    f"another measurement is running: pid={before['pid']}",
-                    "wait for it, or stop it with Ctrl-C: two at a time would measure each other",
-                )
+                raise _is_running(before["pid"])  # of a kvstudy that takes no lock
             same_boot = before.get("boot") == _boot()
             self.ended_orphans = [
                 child["pid"]
@@ -55,11 +90,13 @@ class Session:
             ]
         memory_group.drop_left_behind()
         self._write()
-        return self
 
     def __exit__(self, *_error: object) -> None:
-        self.end_children()
-        self._path.unlink(missing_ok=True)
+        try:
+            self.end_children()
+            self._path.unlink(missing_ok=True)
+        finally:
+            self._lock.close()
 
     def end_children(self) -> None:
         """Ends every child that is still registered: one whose creator was interrupted before he knew it."""
@@ -102,6 +139,13 @@ class Session:
             new.replace(self._path)
         except OSError as error:
             raise _cannot_note(new, error) from error
+
+
+def _is_running(pid: int | str) -> KvstudyError:
+    return KvstudyError(
+        f"another measurement is running: pid={pid}",
+        "wait for it, or stop it with Ctrl-C: two at a time would measure each other",
+    )
 
 
 def _cannot_note(path: Path, error: OSError) -> KvstudyError:

@@ -1,5 +1,5 @@
-"""What is measured and measured with: the built programs, their versions and digests, and the revision they
-come from."""
+"""What is measured and measured with: the built programs and the scripts, their versions and digests, and the
+revision they come from."""
 
 import hashlib
 import json
@@ -15,10 +15,13 @@ from kvstudy.errors import ToolMissing
 from kvstudy.measure.build import changed_source
 from kvstudy.measure.builds import Build, build_of, check_revisions
 from kvstudy.measure.generator import generator_path
+from kvstudy.measure.script import script_digest
 from kvstudy.plan.run_plan import Configuration, Plan
-from kvstudy.project import loadgen_binary
+from kvstudy.project import loadgen_binary, workloads_root
 from kvstudy.subject.catalogue import subject_of
 from kvstudy.subject.protocol import Subject
+
+SCRIPT = "script"  # beside the names of programs in tool_digests
 
 
 @dataclass(frozen=True)
@@ -87,19 +90,39 @@ class Artifacts:
     def subject_digest(self, configuration: Configuration) -> str | None:
         return self.subject_digests[_key(configuration)]
 
+    def _digest_of_script(self, workload: str, script: str | None) -> str:
+        """As the script is now, which every run reads anew. ``script``: the path of one that is not among the
+        project's own."""
+        workloads = workloads_root(self.root)
+        return script_digest(self.root / script if script else workloads / f"{workload}.lua", workloads)
+
     def digests_of(self, configuration: Configuration) -> dict[str, str]:
-        """By these a resumed measurement knows whether a sealed run was measured with the same programs."""
+        """By these a resumed measurement knows whether a sealed run was measured with the same programs, and
+        the same script."""
         digest = self.subject_digest(configuration)
-        return ({self.subject(configuration).digest_name: digest} if digest else {}) | self.generator_digests
+        of_subject = {self.subject(configuration).digest_name: digest} if digest else {}
+        of_script = {SCRIPT: self._digest_of_script(configuration.workload, configuration.script)}
+        return of_subject | self.generator_digests | of_script
 
     def are_those_of(self, facts: dict) -> bool:
-        """Whether a sealed run was measured with these programs. ``facts``: its run.json."""
+        """Whether a sealed run was measured with these programs, on this JDK, and by the script as it is now.
+        ``facts``: its run.json."""
         noted, generator = facts.get("tool_digests") or {}, facts["generator"]
         if generator not in noted or noted[generator] != self.generator_digests.get(generator):
             return False
         asked = [facts.get("server") or "kv-service", facts.get("subject"), facts["service"], facts["jvm"]]
         subject = self.subjects.get(json.dumps(asked, sort_keys=True))
-        return subject is not None and subject.digest == noted.get(subject.digest_name)
+        return (
+            subject is not None
+            and subject.digest == noted.get(subject.digest_name)
+            and self._is_script_of(facts, noted)
+            and _is_jdk_of(facts, subject)
+        )
+
+    def _is_script_of(self, facts: dict, noted: dict) -> bool:
+        """Runs of before it was noted do not say."""
+        before = noted.get(SCRIPT)
+        return before is None or before == self._digest_of_script(facts["workload"], facts.get("script"))
 
     @cached_property
     def revision(self) -> tuple[str, bool]:
@@ -134,6 +157,12 @@ def _check_age(name: str, folder: Path, product: Path) -> None:
     source = changed_source(folder, product) if product.is_file() else None
     if source is not None:
         raise ToolMissing(f"{name} is older than its sources: {source}", "kvstudy build")
+
+
+def _is_jdk_of(facts: dict, subject: Subject) -> bool:
+    """Of a run on other hosts, whose JDK is not the one here, nobody knows."""
+    noted = (facts.get("tool_versions") or {}).get("jdk")
+    return noted is None or "hosts" in facts or subject.versions.get("jdk", noted) == noted
 
 
 def _key(configuration: Configuration) -> str:

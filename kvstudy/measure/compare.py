@@ -32,10 +32,10 @@ from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.duet import DuetBench, DuetLaunch
 from kvstudy.measure.duet_progress import DuetProgress
-from kvstudy.measure.duet_sides import check_memory, chosen_ports, side_facts
+from kvstudy.measure.duet_sides import check_memory, chosen_ports, side_facts, store_of
 from kvstudy.measure.duet_station import DuetStation
 from kvstudy.measure.duet_table import MEASURE_NAMES, nothing_to_come, outcome_of, progress_lines, undecided
-from kvstudy.measure.execute import clear_up
+from kvstudy.measure.execute import clear_up, fills_needed
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import script_path
 from kvstudy.measure.on_hosts import crews_on, duet_station_there
@@ -101,6 +101,9 @@ def compare(
         artifacts = Artifacts.needed_by(runs, root)
         clear_up(session, root, comparison.experiment.name)
         fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
+        if not hosts:
+            needed = fills_needed([store_of(comparison, side) for side in SIDES], fills)
+            check_disk(work_root(root), needed + comparison.stores_bytes, LESS_DISK, FOR_BOTH)
         local = LocalHost(root, work_root(root), session.registered)
         here = Member(local, local.stationed(DuetStation, artifacts, fills, comparison))
         crew = Crew(here, (here,))
@@ -250,9 +253,8 @@ def check_here(comparison: Comparison, root: Path) -> list[str]:
     """Notes. KvstudyError when both sides cannot be on this machine."""
     chosen_ports(comparison.experiment.port)
     check_memory(comparison)
-    check_disk(root, comparison.disk_bytes, LESS_DISK, FOR_BOTH)
     note = awake.note(comparison.experiment.awake)
-    return [*([note] if note else []), *limits.notes(_needs(comparison), root)]
+    return [*([note] if note else []), *limits.notes(_needs(comparison), work_root(root))]
 
 
 def check_there(comparison: Comparison, crew: Crew) -> list[str]:

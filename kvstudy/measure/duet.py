@@ -12,7 +12,7 @@ first, then the folder is sealed with the outcome ``failed: why``; the slices th
 stay in it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -29,12 +29,14 @@ from kvstudy.measure.duet_part import Part, Turn
 from kvstudy.measure.duet_sides import End
 from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.quiet import Patience
+from kvstudy.measure.sampler import write_series
 from kvstudy.measure.several_hosts import moved
 from kvstudy.measure.several_hosts_duet import SeveralHostsDuet
 from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, profile_loop
 from kvstudy.project import raw_root
 from kvstudy.record.duet import SLICES_FILE, side_file, write_slices
 from kvstudy.record.run_folder import RunWriter, SealedRun
+from kvstudy.subject.evidence.recording import counters_by_second
 
 CLOCK_STEP_MAX_NS = 1_000_000
 
@@ -214,14 +216,31 @@ class DuetLaunch:
             return [lost.message]
 
     def _write_evidence(self, folder: RunWriter) -> None:
-        """Of the profiles as of a profiled run, but for what needs a log of its seconds."""
+        """Of each side as of a run; of the profiles too, but for what needs a log of its seconds."""
+        groups = {}
         for side, evidence in self._service.evidence().items():
             if self._several:
                 evidence = moved(evidence, self._several.clock_of_service)
+            if evidence.memory_group:
+                groups[side] = evidence.memory_group
             if evidence.events is not None:
                 folder.write_json(side_file("events.json", side), evidence.events)
+            self._write_counters(folder.path(side_file("store.csv", side)), evidence.counters or {})
+        if groups:
+            self._machine["memory_groups"] = groups
         if self._is_profiled:
             self._profile_note = self._service.convert(self._profile)
+
+    def _write_counters(self, file: Path, counters: Mapping[str, Mapping[str, float]]) -> None:
+        """Those of its warm-up until its last slice; seconds count from the first slice that counts."""
+        begin_ns = min(row["begin_utc_ns"] for row in self._rows)
+        end_ns = max(row["end_utc_ns"] for row in self._rows)
+        warm_up_s = self._bench.comparison.loads[0].loops[0].warm_up_s
+        rows = counters_by_second(
+            counters, datetime.fromtimestamp(begin_ns / 1e9, UTC), -warm_up_s, (end_ns - begin_ns) / 1e9
+        )
+        if rows:
+            write_series(file, tuple(rows[0]), rows)
 
     def _drop_empty_logs(self, folder: RunWriter) -> None:
         """A generator's log that says nothing says nothing."""

@@ -24,7 +24,7 @@ from kvstudy.measure.border_counters import Border, BorderReader, foreign_ns
 from kvstudy.measure.generator import expected_statuses, sample_size, script_arguments, script_path
 from kvstudy.measure.slice_times import SliceTimes, planned_times
 from kvstudy.plan.comparison import SIDES, Load, Slices
-from kvstudy.units import duration_argument
+from kvstudy.units import write_duration, write_rate
 
 POLL_S = 0.02
 # How long loadgen has to open its connections before the first slice; on a busy machine it may need the
@@ -112,7 +112,8 @@ def part_command(
     """loadgen's argv; without a time of the start only good for asking when its slices would be."""
     one = load.of(turn.first)
     first, second = (turn.urls[side] for side in turn.order)
-    rate = ["--closed"] if slices.loop == "closed" or one.closed_loop else ["-R", f"{one.offered_rate_rps:g}"]
+    at_rate = slices.loop != "closed" and not one.closed_loop
+    rate = ["-R", write_rate(one.offered_rate_rps)] if at_rate else ["--closed"]
     sample = ["--sample", str(sampled)] if (sampled := sample_size(one)) else []
     start = ["--start-at", _utc_ns(start_ns)] if start_ns is not None else []
     pinned = ["--pin", ",".join(map(str, turn.cores))] if turn.cores else []
@@ -123,17 +124,17 @@ def part_command(
         "-t",
         str(one.threads),
         "-d",
-        duration_argument(slices.duration_s),
+        write_duration(slices.duration_s),
         *rate,
         "--warmup",
-        duration_argument(slices.warm_up_s),
+        write_duration(slices.warm_up_s),
         "--alternate",
         first,
         second,
         "--slice",
-        duration_argument(slices.slice_s),
+        write_duration(slices.slice_s),
         "--settle",
-        duration_argument(slices.not_counted_s),
+        write_duration(slices.not_counted_s),
         "--gap",
         gap_argument(*slices.gap_s),
         "--order",
@@ -148,7 +149,7 @@ def part_command(
         "--spin",
         one.spin,
         "--timeout",
-        duration_argument(one.timeout_s),
+        write_duration(one.timeout_s),
         *sample,
         *pinned,
         "-s",
@@ -403,7 +404,7 @@ def _last_line(log: Path) -> str:
 
 def gap_argument(least_s: float, most_s: float) -> str:
     """``20ms``, or ``20ms..350ms``: drawn between these."""
-    least, most = duration_argument(least_s), duration_argument(most_s)
+    least, most = write_duration(least_s), write_duration(most_s)
     return least if least == most else f"{least}..{most}"
 
 

@@ -12,6 +12,7 @@ import psutil
 
 from kvstudy.analyse.evidence import log_errors
 from kvstudy.errors import KvstudyError, RunFailed
+from kvstudy.hosts.memory_group import forget_pages
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
 from kvstudy.plan.comparison import SIDES, Comparison, Launch
@@ -96,8 +97,11 @@ def launch_sides(
     the same in all launches would look like a difference between the sides. Under the other draw the same
     is done to the other side."""
     store = {side: stores / f"{place}" for place, side in enumerate(launch.places, 1)}
+    are_limited = any(filled(comparison, side).memory_bytes is not None for side in SIDES)
     for side in launch.places:
         fills.restore(store_of(comparison, side), store[side])
+        if are_limited:  # whoever filled it; and both, else the side without a group would begin warm
+            forget_pages(store[side])
     ports = dict(zip(launch.ports, chosen_ports(comparison.experiment.port, address), strict=True))
     for side in launch.starts:
         name, one = comparison.names[SIDES.index(side)], filled(comparison, side)

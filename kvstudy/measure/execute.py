@@ -1,8 +1,9 @@
 """A whole experiment: its plan, run after run, resumed where it was interrupted.
 
 Runs are sealed one by one; what is sealed stays. With ``resume`` a sealed run is kept when everything that
-was asked for is the same (its identity), under the same label, with the same programs (their digests), and it
-was completed. A search runs its trials through the same door: see search_runs.py.
+was asked for is the same (its identity), under the same label, with the same programs, script and JDK
+(measure/artifacts.py), and it was completed. A search runs its trials through the same door: see
+search_runs.py.
 """
 
 import shutil
@@ -21,7 +22,7 @@ from kvstudy.hosts.session import Session
 from kvstudy.measure import awake, limits, verdict_line
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, crew_name, local_crew, local_member
-from kvstudy.measure.fill import Fills
+from kvstudy.measure.fill import FILLED, Fills
 from kvstudy.measure.on_hosts import crews_on, over_a_network, wanted_crews
 from kvstudy.measure.preconditions import check_disk, check_port
 from kvstudy.measure.progress import Progress
@@ -30,7 +31,15 @@ from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
 from kvstudy.measure.side_by_side import measured_by, of_these_crews, side_by_side
 from kvstudy.plan.experiment import Experiment, workload_scripts
-from kvstudy.plan.run_plan import FILL_OVERHEAD_S, FILL_RATE_RPS, Plan, PlannedRun, plan
+from kvstudy.plan.run_plan import (
+    FILL_OVERHEAD_S,
+    FILL_RATE_RPS,
+    Configuration,
+    Plan,
+    PlannedRun,
+    fill_bytes,
+    plan,
+)
 from kvstudy.plan.selection import selected
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
@@ -116,8 +125,7 @@ def execute(
     _check_workloads(whole, root)
     needs = limits.needs(run.configuration for run in whole.runs)
     if not hosts:
-        check_disk(root, whole.disk_bytes)
-        for warning in limits.notes(needs, root):
+        for warning in limits.notes(needs, work_root(root)):
             print(warning, file=sys.stderr)
         if warning := awake.note(experiment.awake):
             print(warning, file=sys.stderr)
@@ -138,6 +146,9 @@ def execute(
             kept = {run.facts["identity"]: run for run in of_these}
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
+        if not hosts:
+            fills = fills_here(lambda _doing: None)
+            check_disk(work_root(root), disk_needed([run.configuration for run in missing], fills))
         if kept:
             print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
         for run in [] if experiment.search else result.kept:
@@ -151,7 +162,7 @@ def execute(
                     hosts, work_root(root), session.registered, whole, artifacts, root, generators, nobody
                 )
             )
-            asked = experiment.port, experiment.awake, needs, whole.disk_bytes
+            asked = experiment.port, experiment.awake, needs, replace(whole, runs=missing).disk_bytes
             for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
                 print(told, file=sys.stderr)
 
@@ -223,6 +234,20 @@ def clear_up(session: Session, root: Path, experiment: str) -> None:
     shutil.rmtree(work_root(root) / "stores", ignore_errors=True)
     for partial in partial_runs(raw_root(root) / experiment):
         print(f"never sealed, so not data; delete it when it tells you nothing: {partial}", file=sys.stderr)
+
+
+def disk_needed(configurations: list[Configuration], fills: Fills) -> int:
+    """Bytes: of the fills, which are kept side by side, and of the runs' own stores, of which there is one at
+    a time."""
+    store = max((one.disk_bytes for one in configurations), default=0)
+    return fills_needed(configurations, fills) + store
+
+
+def fills_needed(configurations: list[Configuration], fills: Fills) -> int:
+    """Bytes of those that are not there yet, each once."""
+    filled = [one for one in configurations if one.fill and one.spec.is_restored]
+    sizes = {fills.folder(one): fill_bytes(one.fill) for one in filled}
+    return sum(size for folder, size in sizes.items() if not (folder / FILLED).is_file())
 
 
 def _run_all(whole: Plan, runs: list[PlannedRun], bench: Bench, result: Result, crews: list[Crew]) -> None:

@@ -34,6 +34,7 @@ def run_facts(
         "outcome": outcome,
         "workload": configuration.workload,
         "workload_args": configuration.workload_args,
+        "script": configuration.script,
         "method": configuration.method,
         "server": configuration.server,
         "subject": configuration.subject,

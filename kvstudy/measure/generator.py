@@ -1,7 +1,7 @@
 """The load generators' command lines: loadgen, a real wrk2 and wrk, and how each one's end is to be read.
 
 loadgen keeps a warm-up apart by itself. wrk and wrk2 do not: they get a process of their own to warm up with,
-and what is measured is the second one.
+and what is measured is the second one. They take whole seconds, which the plan has seen to.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.plan.run_plan import Configuration
 from kvstudy.plan.subject import SubjectSpec
-from kvstudy.units import duration_argument
+from kvstudy.units import write_duration, write_rate
 
 MIXED = ("GET", "PUT")
 # loadgen's exit codes that still mean a whole measurement: 3, there were unexpected answers; 4, it was late.
@@ -71,9 +71,9 @@ def generator_commands(
     """What to run one after the other; the last one is the measurement. ``part``, ``start_at``: of a load
     that several make together, loadgen's alone."""
     words, script = script_arguments(configuration, seed), script_path(configuration, workloads)
-    target = ["-s", str(script), "--timeout", duration_argument(configuration.timeout_s), url, "--", *words]
+    target = ["-s", str(script), "--timeout", write_duration(configuration.timeout_s), url, "--", *words]
     size = ["-c", str(configuration.connections), "-t", str(configuration.threads)]
-    rate = [] if configuration.closed_loop else ["-R", f"{configuration.offered_rate_rps:g}"]
+    rate = [] if configuration.closed_loop else ["-R", write_rate(configuration.offered_rate_rps)]
     environment = (
         {"LUA_PATH": f"{script.parent}/?.lua;{workloads}/?.lua;;"}
         if configuration.script
@@ -82,7 +82,7 @@ def generator_commands(
     if configuration.generator == "loadgen":
         own = [
             "--warmup",
-            duration_argument(configuration.warm_up_s),
+            write_duration(configuration.warm_up_s),
             "--json",
             str(json),
             "--hlog",
@@ -103,7 +103,7 @@ def generator_commands(
         own += ["--pin", ",".join(map(str, cores))] if cores else []
         own += ["--part", part] if part else []
         own += ["--start-at", start_at] if start_at else []
-        argv = [program, *size, "-d", duration_argument(configuration.duration_s), *rate, "-L", *own, *target]
+        argv = [program, *size, "-d", write_duration(configuration.duration_s), *rate, "-L", *own, *target]
         return [
             GeneratorCommand(
                 argv,
@@ -115,12 +115,12 @@ def generator_commands(
     latency = ["-U"] if configuration.generator == "wrk2" else ["--latency"]
     return [
         GeneratorCommand(
-            [program, *size, "-d", _whole_seconds(length_s), *rate, *latency, *target],
+            [program, *size, "-d", write_duration(length_s), *rate, *latency, *target],
             environment,
             0.0,
             length_s,
         )
-        for length_s in (configuration.warm_up_s, configuration.measured_s)
+        for length_s in filter(None, (configuration.warm_up_s, configuration.measured_s))
     ]
 
 
@@ -207,8 +207,3 @@ def check_exit(generator: str, code: int, stderr: Path) -> None:
         ]
         how = f"signal {-code}" if code < 0 else f"exit {code}"
         raise RunFailed(f"generator failed: {how}: {lines[-1].strip()[:300] if lines else 'it said nothing'}")
-
-
-def _whole_seconds(seconds: float) -> str:
-    """wrk and wrk2 take whole seconds only; a shorter warm-up becomes one second."""
-    return f"{max(1, round(seconds))}s"

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import KvstudyError, ToolMissing
+from kvstudy.hosts import folder as host_folder
 from kvstudy.hosts.clock import Clock, Offset, bandwidth_bytes_per_s, offset_to
-from kvstudy.hosts.cluster import Hosts
+from kvstudy.hosts.cluster import INSTALL, Hosts
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostEntry, HostsFile
 from kvstudy.hosts.ssh import Remote, Unreachable, remotes
@@ -38,29 +39,37 @@ class Checked:
 
 
 def examine(file: HostsFile) -> list[Checked]:
-    """All hosts at once, in the order of the file."""
+    """All hosts at once, in the order of the file. ToolMissing where there is no Dask here."""
+    dask = _dask_here()
     with ThreadPoolExecutor(16) as threads, ExitStack() as until_end:
         if file.ssh:
             asked = {one.name: partial(_over_ssh, one) for one in remotes(file)}
         else:
             hosts = until_end.enter_context(Hosts(file, Path(), lambda *_: None))
             asked = {name: partial(_over_dask, host) for name, host in hosts.hosts.items()}
-        return list(threads.map(lambda name: _checked(name, file.hosts[name], asked[name]), file.hosts))
+        return list(threads.map(lambda name: _checked(name, file.hosts[name], asked[name], dask), file.hosts))
 
 
-def _checked(name: str, entry: HostEntry, asked) -> Checked:
+def _dask_here() -> str:
+    """Its version."""
+    try:
+        return version("distributed")
+    except PackageNotFoundError:
+        raise ToolMissing("measuring on several hosts needs Dask, and there is none here", INSTALL) from None
+
+
+def _checked(name: str, entry: HostEntry, asked, dask: str) -> Checked:
     found = Checked(name, [entry.address, "+".join(entry.roles)])
     try:
         with asked() as (facts, port):
-            _judge(found, entry, facts)
+            _judge(found, entry, facts, dask)
             _look_at_network(found, entry.address, port)
     except KvstudyError as error:
         found.wrong.append(f"{error.message}" + (f"; {error.hint}" if error.hint else ""))
     return found
 
 
-def _judge(found: Checked, entry: HostEntry, facts: dict) -> None:
-    ours = version("distributed")
+def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
     found.words += [
         f"python {facts['python']}",
         f"Dask {facts['dask'] or 'none'}",
@@ -71,8 +80,8 @@ def _judge(found: Checked, entry: HostEntry, facts: dict) -> None:
     minor = platform.python_version_tuple()[:2]
     if tuple(facts["python"].split(".")[:2]) != minor:
         found.wrong.append(f"python must be {'.'.join(minor)}, as here: name another one under ssh: python")
-    if facts["dask"] != ours:
-        found.wrong.append(f"Dask must be {ours}, as here: pip install distributed=={ours}")
+    if facts["dask"] != dask:
+        found.wrong.append(f"Dask must be {dask}, as here: pip install distributed=={dask}")
     if "service" in entry.roles and not facts["jdk"]:
         found.wrong.append(f"{facts['no_jdk']}: a service's host needs a JDK 25")
     if not facts["is_writable"]:
@@ -108,13 +117,18 @@ def _in_words(offset: Offset) -> str:
 
 @contextmanager
 def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
-    done = remote.asked(f"{remote.python} -m kvstudy.measure.host_facts {remote.folder}")
+    done = remote.asked(
+        f"{remote.python} -m {host_folder.__name__} check {remote.folder} && "
+        f"{remote.python} -m kvstudy.measure.host_facts {remote.folder}"
+    )
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
+        if done.returncode == host_folder.REFUSED and said:
+            raise KvstudyError(said[-1], host_folder.HINT)
         raise Unreachable(
             f"its python cannot be used: {remote.file.ssh.python}: {said[-1] if said else done.returncode}",
-            "ssh: python names one of an environment there that has this kvstudy (pip install "
-            "'kvstudy[hosts]')",
+            "ssh: python names one of an environment there that has this kvstudy: .venv/bin/python of a "
+            "checkout, after make setup",
         )
     # The clock there ends with this connection's standard input.
     words = f"{remote.python} -m kvstudy.hosts.clock {shlex.quote(remote.address)}"

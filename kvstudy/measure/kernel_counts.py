@@ -26,8 +26,10 @@ _SWITCHES = tuple(
     for kind in (b"voluntary_", b"nonvoluntary_")
 )
 # Fields of a stat file behind the name: user and system time, the same of children that were waited for, the
-# parent, the time of start.
-_OWN, _OF_CHILDREN, _PARENT, _STARTED = (11, 12), (13, 14), 1, 19
+# parent, the session, the threads, the time of start, the resident pages.
+_OWN, _OF_CHILDREN = (11, 12), (13, 14)
+_PARENT, _SESSION, _THREADS, _STARTED, _PAGES = 1, 3, 17, 19, 21
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _KERNELS_FIRST_THREAD = (2, b"(kthreadd)")
 
 
@@ -107,89 +109,148 @@ class Threads:
             return b""
 
 
+_Process = tuple[bytes, int]  # number and time of start: a number is given anew when its process has ended
+
+
 @dataclass(frozen=True)
-class CpuTexts:
-    """What the kernel tells of the CPU time of each process; not yet worked out."""
+class ProcessTexts:
+    """What the kernel tells of each process; not yet worked out. ``left_out``: numbers of those that are not
+    among them. ``are_all``: but for these no process of the machine is missing."""
 
     stats: list[bytes]
-    ours: frozenset[bytes]  # process numbers of those that were left out
+    left_out: frozenset[bytes]
+    are_all: bool = True
 
-    def of_processes(self) -> dict[tuple[bytes, bytes], "_Used"]:
-        """By number and time of start: a number is given anew when its process has ended."""
+    def of_processes(self) -> dict[_Process, "_Used"]:
+        """In the order of their start, a parent before its child."""
         processes = {}
         for text in self.stats:
             number, fields = text.partition(b" ")[0], _fields(text)
-            processes[number, fields[_STARTED]] = _Used(
-                _cpu_s(text, _OWN), _cpu_s(text, _OF_CHILDREN), fields[_PARENT] in self.ours
+            processes[number, int(fields[_STARTED])] = _Used(
+                _cpu_s(text, _OWN),
+                _cpu_s(text, _OF_CHILDREN),
+                fields[_PARENT],
+                fields[_SESSION],
+                int(fields[_THREADS]),
+                int(fields[_PAGES]) * PAGE_BYTES,
             )
-        return processes
+        return dict(sorted(processes.items(), key=lambda process: process[0][1]))
 
 
 @dataclass(frozen=True)
 class _Used:
-    own_s: float
-    of_children_s: float  # of those that have ended and were waited for
-    is_child_of_ours: bool
+    own_s: float = 0.0
+    of_children_s: float = 0.0  # of those that have ended and were waited for
+    parent: bytes = b""
+    session: bytes = b""
+    threads: int = 0
+    rss_bytes: int = 0
 
 
-def cpu_between(readings: list[CpuTexts]) -> list[float]:
-    """CPU seconds that all processes together used from each reading to the next, those among them that ended
-    in between.
+@dataclass(frozen=True)
+class Usage:
+    """CPU seconds from one reading to the next; the service's threads and memory at the latter."""
+
+    service_cpu_s: float
+    others_cpu_s: float
+    service_threads: int
+    service_rss_bytes: int
+
+
+def usage_between(readings: list[ProcessTexts], service: frozenset[bytes] = frozenset()) -> list[Usage]:
+    """What all processes of the service, and all others together, used from each reading to the next, those
+    among them that ended in between. ``service``: numbers of its processes at the first reading.
 
     Each process is compared with itself: the time of one that has ended vanishes with it, and a difference of
     two sums would be short by all that it ever used. What it used last is found with who waited for it, above
     what was known of it. That can be one reading late, where a parent was read before its child ended and the
     child was looked for afterwards; and it never comes from a parent that ignores its children's ends, which
-    is why no more than one reading is waited for it.
+    is why no more than one reading is waited for it. Of children of those that were left out it is not
+    awaited at all.
     """
-    used, owed_s = [], 0.0
+    used, owed_s = [], dict.fromkeys((True, False), 0.0)
     processes = [reading.of_processes() for reading in readings]
-    for before, now in pairwise(processes):
-        nothing = _Used(0.0, 0.0, False)
-        own_s = sum(use.own_s - before.get(process, nothing).own_s for process, use in now.items())
-        of_ended_s = sum(
-            use.of_children_s - before.get(process, nothing).of_children_s for process, use in now.items()
+    of_service = _of_service(processes, service)
+    for reading, (before, now) in zip(readings[1:], pairwise(processes), strict=True):
+        own_s, of_ended_s, known_s = (dict.fromkeys((True, False), 0.0) for _ in range(3))
+        for process, use in now.items():
+            known, whose = before.get(process, _Used()), process in of_service
+            own_s[whose] += use.own_s - known.own_s
+            of_ended_s[whose] += use.of_children_s - known.of_children_s
+        waiting = {process[0]: process in of_service for process in before}
+        for process, use in before.items():
+            if process not in now and use.parent not in reading.left_out:
+                known_s[waiting.get(use.parent, False)] += use.own_s + use.of_children_s
+        for whose in (True, False):
+            last_s = of_ended_s[whose] - known_s[whose] - owed_s[whose]
+            own_s[whose] += max(0.0, last_s)
+            owed_s[whose] = min(known_s[whose], max(0.0, -last_s))
+        mine = [use for process, use in now.items() if process in of_service]
+        used.append(
+            Usage(
+                own_s[True],
+                own_s[False],
+                sum(use.threads for use in mine),
+                sum(use.rss_bytes for use in mine),
+            )
         )
-        known_s = sum(
-            use.own_s + use.of_children_s
-            for process, use in before.items()
-            if process not in now and not use.is_child_of_ours
-        )
-        last_s = of_ended_s - known_s - owed_s
-        used.append(own_s + max(0.0, last_s))
-        owed_s = min(known_s, max(0.0, -last_s))
     return used
 
 
-class Others:
-    """Reads the CPU time of all processes but ``ours``, a few at a time and with a breath after them. Threads
-    of the kernel count too.
+def _of_service(processes: list[dict[_Process, _Used]], pids: frozenset[bytes]) -> set[_Process]:
+    """Of all readings: those with these numbers at the first one, all in a session that one of them leads,
+    and all that these start, each from its first moment to its end."""
+    first = processes[0] if processes else {}
+    found = {process for process in first if process[0] in pids}
+    sessions = {process[0] for process in found if first[process].session == process[0]}
+    for reading in processes:
+        numbers = {process[0] for process in reading.keys() & found}
+        for process, use in reading.items():
+            if use.session in sessions or use.parent in numbers:
+                found.add(process)
+                numbers.add(process[0])
+    return found
 
-    They are read in the order of their start, a parent before its child: one that ends while they are read is
-    then counted late, where in the other order it would be counted as living and as an ended child at once.
-    Numbers do not tell the order, they begin anew.
+
+class Processes:
+    """Reads the processes of the service at once, and all others but ``ours`` a few at a time and with a
+    breath after them: what the service has started meanwhile is among these. Threads of the kernel count too.
+
+    The others are read in the order of their start, a parent before its child: one that ends while they are
+    read is then counted late, where in the other order it would be counted as living and as an ended child at
+    once. Numbers do not tell the order, they begin anew.
     """
 
-    def __init__(self, ours: set[int]):
+    def __init__(self, service: tuple[int, ...], ours: set[int]):
+        self._service = service
         self._ours = frozenset(str(pid).encode() for pid in ours)
+        self._not_again = self._ours | {str(pid).encode() for pid in service}
         self._started: dict[str, int] = {}
         number, name = _KERNELS_FIRST_THREAD
         self._all_are_seen = name in _read_file(f"/proc/{number}/stat")
 
-    def read(self, pause: Pacer) -> CpuTexts | None:
-        """None where not all processes of the machine can be seen: in a container, or with a /proc that hides
-        them."""
-        if not self._all_are_seen:
-            return None
-        names = [name for name in _names_in("/proc") if name[0].isdigit() and name.encode() not in self._ours]
+    def of_service(self) -> list[bytes] | None:
+        """None once the first of them has ended; without those of the others that have."""
+        texts = [_read_file(f"/proc/{pid}/stat") for pid in self._service]
+        return [text for text in texts if text] if all(texts[:1]) else None
+
+    def read(self, of_service: list[bytes], pause: Pacer) -> ProcessTexts:
+        """These and the others. In a container, or with a /proc that hides processes, not all of the machine
+        can be seen; those that the service starts can."""
         stats = {}
-        for place, name in enumerate(sorted(names, key=lambda name: self._started.get(name, sys.maxsize))):
+        for place, name in enumerate(self._in_order() if self._all_are_seen or self._service else []):
             if text := _read_file(f"/proc/{name}/stat"):
                 stats[name] = text
             if place % PROCESSES_PER_PAUSE == 0:
                 pause()
         self._started = {name: int(_fields(text)[_STARTED]) for name, text in stats.items()}
-        return CpuTexts(list(stats.values()), self._ours)
+        return ProcessTexts([*of_service, *stats.values()], self._ours, self._all_are_seen)
+
+    def _in_order(self) -> list[str]:
+        names = [
+            name for name in _names_in("/proc") if name[0].isdigit() and name.encode() not in self._not_again
+        ]
+        return sorted(names, key=lambda name: self._started.get(name, sys.maxsize))
 
 
 def _fields(stat: bytes) -> list[bytes]:

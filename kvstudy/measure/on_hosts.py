@@ -3,7 +3,7 @@
     with crews_on(file, work, registered, plan, artifacts, root, generators) as crews: …
 
 On a service's host a station has the subjects of the plan, made of the files that were brought; a generator's
-host needs nothing but the load generator: no JDK, no service.
+host needs nothing but the load generator and the scripts: no JDK, no service.
 """
 
 from collections.abc import Callable, Iterator
@@ -62,6 +62,21 @@ def wanted_crews(file: HostsFile, plan: Plan, generators: int) -> list[tuple[str
     return file.crews(generators)
 
 
+def own_scripts(plan: Plan, root: Path) -> list[Path]:
+    """Scripts that are none of the project's workloads, with the Lua files beside and below them, which they
+    may require. ExperimentError for one that lies elsewhere: a host has the tree of the project alone."""
+    found: list[Path] = []
+    for script in dict.fromkeys(run.configuration.script for run in plan.runs if run.configuration.script):
+        if Path(script).is_absolute() or ".." in Path(script).parts:
+            raise ExperimentError(
+                f"script cannot be brought to other hosts: script={script}",
+                "put it into the project, and write its path from the project's folder: script: my/own.lua",
+            )
+        folder = (root / script).parent
+        found += sorted(folder.glob("*.lua") if folder == root else folder.rglob("*.lua"))
+    return found
+
+
 Builds = dict[str, tuple[Build, str]]
 
 
@@ -111,8 +126,8 @@ def crews_on(
     """``local``: takes the service's place where all subjects are addresses: nothing of the study runs on
     their hosts. ``make``: the stations; ``at_most``: so many crews."""
     wanted = wanted_crews(file, plan, generators)[:at_most]
+    needs = Needs(plan, artifacts, root, make)
     with Hosts(file, work, registered) as hosts:
-        needs = Needs(plan, artifacts, root, make)
         names = {name for service, others in wanted for name in (service, *others) if name}
         services = {service for service, _ in wanted}
         with ThreadPoolExecutor(16) as threads:
@@ -128,10 +143,11 @@ def crews_on(
 
 
 class Needs:
-    """What hosts have to be given."""
+    """What hosts have to be given. ExperimentError for what they cannot be."""
 
     def __init__(self, plan: Plan, artifacts: Artifacts, root: Path, make: Callable):
         self._plan, self._artifacts, self._root, self._make = plan, artifacts, root, make
+        self._scripts = own_scripts(plan, root)
 
     def member(self, host: RemoteHost, is_service: bool) -> Member:
         return _RemoteMember(host, lambda: self._station(host, is_service))
@@ -152,7 +168,7 @@ class Needs:
 
     def _files(self, is_service: bool) -> list[Path]:
         files = [path for path in sorted((self._root / "experiments").rglob("*")) if path.is_file()]
-        files.append(loadgen_binary(self._root))
+        files += [*self._scripts, loadgen_binary(self._root)]
         if is_service:
             files += [path for one in self._artifacts.subjects.values() for path in one.products]
             files += [one.jar for one in self._artifacts.builds.values()]

@@ -166,9 +166,12 @@ class Run:
         if fault:
             raise RunFailed(fault)
         self._write_evidence(folder, service.evidence())
+        offset_s = 0.0
         if self._several_hosts and self._planned.profile:
             self._crew.service.send(folder.path("latency.hlog"))  # by it the slow seconds are known
-        service.convert()
+            window_s = datetime.fromisoformat(self._phases["measure"]["start_utc"]).timestamp()
+            offset_s = self._several_hosts.clock_of_service(window_s) - window_s
+        service.convert(offset_s)
 
     def _stopped(self) -> str | None:
         """What was not in order. Of a host that is lost nobody knows; what runs there ends by itself."""
@@ -266,8 +269,7 @@ class Run:
                 self._machine["load_during"] = machine.load_during(station.sampled())
         if measured:
             begin = start_utc + timedelta(seconds=command.measures_from_s)
-            if command.measures_from_s > 0:
-                self._phases["warm_up"] = _phase(start_utc, begin)
+            self._phases.setdefault("warm_up", _phase(start_utc, begin))  # unless it had a process of its own
             self._phases["measure"] = _phase(begin, start_utc + timedelta(seconds=command.length_s))
 
     def _check(self, answers: Answers) -> None:

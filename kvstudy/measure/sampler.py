@@ -14,13 +14,22 @@ import math
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import psutil
 
-from kvstudy.measure.kernel_counts import CpuTexts, Others, Pacer, Threads, ThreadTexts, cpu_between
+from kvstudy.measure.kernel_counts import (
+    Pacer,
+    Processes,
+    ProcessTexts,
+    Threads,
+    ThreadTexts,
+    Usage,
+    usage_between,
+)
 
 PROCESS_COLUMNS = (
     "second",
@@ -52,10 +61,8 @@ CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
 @dataclass(frozen=True)
 class _Reading:
     at: float
-    service_cpu_s: float
     generator_cpu_s: float
     harness_cpu_s: float
-    service_rss: int
     generator_rss: int
     read_bytes: int
     written_bytes: int
@@ -63,44 +70,35 @@ class _Reading:
     steal_s: float
     throttled_s: float
     threads: tuple[ThreadTexts, ...]
-    others: CpuTexts | None
+    processes: ProcessTexts
 
 
-class Processes:
-    """Several as one. psutil.Error once the first has ended; another that has ended keeps what it used."""
+class Transferred:
+    """Bytes that several processes have read and written; of one that has ended what was known last."""
 
     def __init__(self, pids: tuple[int, ...]):
-        self._processes = [psutil.Process(pid) for pid in pids]
-        self._cpu_s = [0.0] * len(pids)
-        self._io_bytes = [(0, 0)] * len(pids)
+        self._known: dict[psutil.Process, tuple[int, int]] = {}
+        for pid in pids:
+            with suppress(psutil.Error):  # it has ended since they were looked for
+                self._known[psutil.Process(pid)] = 0, 0
 
-    def cpu_s(self) -> float:
-        for place, process in enumerate(self._processes):
-            try:
-                times = process.cpu_times()
-                self._cpu_s[place] = times.user + times.system
-            except psutil.Error:
-                if place == 0:
-                    raise
-        return sum(self._cpu_s)
-
-    def io_bytes(self) -> tuple[int, int]:
-        """Read and written; of one that has ended what was known last."""
-        for place, process in enumerate(self._processes):
+    def read_and_written(self) -> tuple[int, int]:
+        for process, before in self._known.items():
             read, written = _io_bytes(process)
-            before = self._io_bytes[place]
-            self._io_bytes[place] = max(read, before[0]), max(written, before[1])
-        return sum(read for read, _ in self._io_bytes), sum(written for _, written in self._io_bytes)
-
-    def rss_bytes(self) -> int:
-        return sum(map(_rss_bytes, self._processes))
+            self._known[process] = max(read, before[0]), max(written, before[1])
+        read_bytes, written_bytes = map(sum, zip((0, 0), *self._known.values(), strict=True))
+        return read_bytes, written_bytes
 
 
 class Sampler:
     """``start`` when the generator starts, ``stop`` when it has ended; a thread of its own. ``service_pids``:
-    all processes of the service, the first of which lives as long as it; none where they are not known: then
+    the processes of the service, the first of which lives as long as it; none where they are not known: then
     there are no columns of it, and nobody knows whose the rest is. None: it is on another host; so is a
     generator whose pid is None; there are no columns of what is elsewhere.
+
+    What the service starts meanwhile is its own too, by its session or by who started it: CPU, memory and
+    threads, which the text says that is read of every process. Bytes and switches, which would cost further
+    files, are those of ``service_pids`` alone.
 
     It shares the cores with what is measured, and must not be what makes a second slow. Its thread has the
     lowest priority, which alone does not help: a kernel lets a thread that runs finish its tick, 4 ms of it.
@@ -123,12 +121,13 @@ class Sampler:
         ) | (OF_THE_GENERATOR if generator_pid is None else frozenset())
         self._columns = tuple(name for name in PROCESS_COLUMNS if name not in left_out)
         service_pids = service_pids or ()
-        self._service = Processes(service_pids)
+        self._service = frozenset(str(pid).encode() for pid in service_pids)
+        self._transferred = Transferred(service_pids)
         self._generator = None if generator_pid is None else psutil.Process(generator_pid)
         self._generator_used_s = 0.0
         self._harness = psutil.Process()
         self._threads = [Threads(pid) for pid in service_pids]
-        self._others = Others({*service_pids, generator_pid, self._harness.pid} - {None})
+        self._processes = Processes(service_pids, {generator_pid, self._harness.pid} - {None})
         self._start_of_window = start_of_window
         self._process_csv = process_csv
         self._readings: list[tuple[int, _Reading]] = []
@@ -144,11 +143,10 @@ class Sampler:
         self._thread.join()
         for threads in self._threads:
             threads.close()
-        others = [reading.others for _, reading in self._readings]
-        others_s = [None] * (len(others) - 1) if None in others else cpu_between(others)
+        usages = usage_between([reading.processes for _, reading in self._readings], self._service)
         rows = [
-            self._row(second - 1, before, now, used_s)
-            for ((_, before), (second, now)), used_s in zip(pairwise(self._readings), others_s, strict=True)
+            self._row(second - 1, before, now, usage)
+            for ((_, before), (second, now)), usage in zip(pairwise(self._readings), usages, strict=True)
             if now.at - before.at > 0.2
         ]
         rows = [{name: row[name] for name in self._columns} for row in rows]
@@ -168,19 +166,18 @@ class Sampler:
             if self._over.wait(max(0.0, self._start_of_window + second - time.monotonic())):
                 return
 
-    def _row(self, second: int, before: _Reading, now: _Reading, others_s: float | None) -> dict:
+    def _row(self, second: int, before: _Reading, now: _Reading, usage: Usage) -> dict:
         interval_s = now.at - before.at
         capacity_s = interval_s * (psutil.cpu_count() or 1)
-        ours_s = sum(
-            getattr(now, name) - getattr(before, name)
-            for name in ("service_cpu_s", "generator_cpu_s", "harness_cpu_s")
-        )
-        if others_s is None:
+        generator_s = now.generator_cpu_s - before.generator_cpu_s
+        harness_s = now.harness_cpu_s - before.harness_cpu_s
+        ours_s = usage.service_cpu_s + generator_s + harness_s
+        if now.processes.are_all:
+            foreign_s = usage.others_cpu_s
+            busy_s = ours_s + foreign_s
+        else:
             busy_s = now.busy_s - before.busy_s
             foreign_s = max(0.0, busy_s - ours_s)
-        else:
-            foreign_s = others_s
-            busy_s = ours_s + foreign_s
         switches_before, switches = (
             tuple(map(sum, zip((0, 0), *(one.switches() for one in reading.threads), strict=True)))
             for reading in (before, now)
@@ -188,16 +185,16 @@ class Sampler:
         values = (
             second,
             interval_s,
-            now.service_cpu_s - before.service_cpu_s,
-            now.generator_cpu_s - before.generator_cpu_s,
-            now.harness_cpu_s - before.harness_cpu_s,
-            now.service_rss,
+            usage.service_cpu_s,
+            generator_s,
+            harness_s,
+            usage.service_rss_bytes,
             now.generator_rss,
             now.read_bytes - before.read_bytes,
             now.written_bytes - before.written_bytes,
             max(0, switches[0] - switches_before[0]),
             max(0, switches[1] - switches_before[1]),
-            sum(len(one.statuses) for one in now.threads),
+            usage.service_threads,
             busy_s / capacity_s,
             (now.steal_s - before.steal_s) / capacity_s,
             foreign_s / capacity_s,
@@ -212,12 +209,11 @@ class Sampler:
     def _read(self) -> _Reading | None:
         """None once the service has ended. A generator that has ended keeps what it used."""
         at, pause = time.monotonic(), Pacer()
-        try:
-            service_cpu_s = self._service.cpu_s()
-            pause()
-            read_bytes, written_bytes = self._service.io_bytes()
-        except psutil.Error:
+        of_service = self._processes.of_service()
+        if of_service is None:
             return None
+        pause()
+        read_bytes, written_bytes = self._transferred.read_and_written()
         pause()
         generator_cpu_s = self._generator_cpu_s()
         pause()
@@ -225,22 +221,21 @@ class Sampler:
         pause()
         harness = self._harness.cpu_times()
         pause()
-        memory = self._service.rss_bytes(), _rss_bytes(self._generator) if self._generator else 0
+        generator_rss = _rss_bytes(self._generator) if self._generator else 0
         pause()
         throttled = throttled_s()
         return _Reading(
             at,
-            service_cpu_s,
             generator_cpu_s,
             harness.user + harness.system,
-            *memory,
+            generator_rss,
             read_bytes,
             written_bytes,
             busy_s,
             steal_s,
             throttled,
             threads=tuple(threads.read(pause) for threads in self._threads),
-            others=self._others.read(pause),
+            processes=self._processes.read(of_service, pause),
         )
 
     def _generator_cpu_s(self) -> float:

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -303,7 +303,7 @@ def moved(evidence: Evidence, to: Callable[[float], float]) -> Evidence:
         for kind, of_kind in evidence.events.items()
     }
     counters = evidence.counters and {at(utc): values for utc, values in evidence.counters.items()}
-    return Evidence(events, counters)
+    return replace(evidence, events=events, counters=counters)
 
 
 def _to_the_nanosecond(at_s: float) -> str:

@@ -111,10 +111,12 @@ class Station(BaseStation):
     def evidence(self) -> Evidence:
         return self._subject.evidence()
 
-    def convert(self) -> None:
-        """The profile, where this run has one."""
+    def convert(self, clock_offset_s: float) -> None:
+        """The profile, where this run has one. ``clock_offset_s``: what has to be added to this host's time
+        to get the latency log's."""
         if self._profiler:
-            self._profiler.convert(self._folder / PROFILE, self._planned.profile, self._folder)
+            recording = self._folder / PROFILE
+            self._profiler.convert(recording, self._planned.profile, self._folder, clock_offset_s)
 
     # ---- a generator's ---------------------------------------------------------------------------------
 

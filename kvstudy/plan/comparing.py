@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator
 
-from kvstudy.plan.factors import DurationS, Part, Positive
+from kvstudy.plan.factors import ROUNDS_MAX, DurationS, Part, Rounds
 from kvstudy.units import parse_duration_s
 
 # Of an experiment's keys those that `compare` may have too.
@@ -64,15 +64,15 @@ class Comparing(Part):
 
     baseline: dict[str, str | int | float] | None = None
     within: DurationS = 600.0
-    launches: Positive | None = None
+    launches: Rounds | None = None
     until: Literal["all", "primary"] = "all"
     primary: Literal[MEASURES] = "p50"
     warm_up: DurationS = 10.0
-    pairs: Positive = 12
-    closed_pairs: Annotated[int, Field(ge=0)] = 8
+    pairs: Rounds = 12
+    closed_pairs: Annotated[int, Field(ge=0, le=ROUNDS_MAX)] = 8
     not_counted: SlicePart = 0.15
     counted: SlicePart = 0.5
     gap: Gap = (0.02, 0.35)
     own_fills: bool = False
     profile: list[ProfilerEvent] = ["cpu"]
-    profile_pairs: Positive = 6
+    profile_pairs: Rounds = 6

@@ -20,13 +20,14 @@ from pydantic import ValidationError
 
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.comparing import MEASURES, Comparing
-from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.experiment import PORT_MAX, Experiment
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
     FILL_RATE_RPS,
     Configuration,
     PlannedRun,
     configurations_of,
+    fill_bytes,
     fill_identity,
 )
 from kvstudy.plan.run_plan import Plan as RunPlan
@@ -147,8 +148,12 @@ class Comparison:
     @property
     def disk_bytes(self) -> int:
         """Filled stores, and both sides' own at once."""
-        kept = sum(fill["records"] * (fill["key_bytes"] + fill["value_bytes"]) * 2 for fill in self.fills)
-        return kept + sum(load.of(side).disk_bytes for load in self.loads for side in SIDES)
+        return sum(map(fill_bytes, self.fills)) + self.stores_bytes
+
+    @property
+    def stores_bytes(self) -> int:
+        """Both sides' own at once."""
+        return sum(load.of(side).disk_bytes for load in self.loads for side in SIDES)
 
     def launch(self, number: int) -> Launch:
         """Drawn from the seed."""
@@ -228,6 +233,11 @@ def comparisons(
 ) -> list[Comparison]:
     """One for each value of the factor beside the baseline; with ``builds`` one. ExperimentError says what is
     missing or too much."""
+    if experiment.port == PORT_MAX:
+        raise ExperimentError(
+            f"two sides need two ports, and there is none above: port={experiment.port}",
+            "choose a lower one, or port: 0, which takes free ones",
+        )
     configurations = _chosen(experiment, only)
     for configuration in configurations:
         if configuration.generator != "loadgen":
@@ -260,8 +270,8 @@ def comparisons(
         return [Comparison(experiment, names, tuple(_load(experiment, both) for both in sides))]
     if len(named) < 2:
         raise ExperimentError(
-            f"one side only: {experiment.name} varies no option of the service, of the JVM, or size of "
-            "the values",
+            f"one side only: {experiment.name} varies no option of the service or of the JVM, no subject "
+            "and no size of the values",
             "give two builds, as --builds main ., or a factor of two values, as service: {handler: "
             "[selector, workers]}",
         )
@@ -335,6 +345,9 @@ def _by_load(configurations: list[Configuration]) -> list[list[Configuration]]:
             one
         )
     loads = [_with_sizes(load) for load in sorted(found.values(), key=lambda load: load[0].method != "GET")]
+    for load in loads:
+        if len({one.fill["records"] for one in load if one.fill}) > 1:
+            raise _two_loads(load[0].workload, ["records"])
     for first in loads:
         for other in loads:
             if first is not other and first[0].workload == other[0].workload:
@@ -343,12 +356,16 @@ def _by_load(configurations: list[Configuration]) -> list[list[Configuration]]:
                     for name, value in _load_facts(first[0]).items()
                     if _load_facts(other[0])[name] != value
                 ]
-                raise ExperimentError(
-                    f"two loads of one workload cannot be measured in one duet: {first[0].workload}: "
-                    f"they differ in {', '.join(differing)}",
-                    "choose one with --only KEY=VALUE, or in the file's compare: {…}",
-                )
+                raise _two_loads(first[0].workload, differing)
     return loads
+
+
+def _two_loads(workload: str, differing: list[str]) -> ExperimentError:
+    return ExperimentError(
+        f"two loads of one workload cannot be measured in one duet: {workload}: "
+        f"they differ in {', '.join(differing)}",
+        "choose one with --only KEY=VALUE, or in the file's compare: {…}",
+    )
 
 
 def _with_sizes(load: list[Configuration]) -> list[Configuration]:
@@ -375,6 +392,7 @@ def _load_facts(one: Configuration) -> dict:
         "rate": one.offered_rate_rps,
         "arrivals": one.arrivals,
         "spin": one.spin,
+        "statuses": one.statuses,
     }
 
 

@@ -7,6 +7,7 @@ profile of a file is checked, not only the one asked for.
 """
 
 import difflib
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -31,18 +32,20 @@ from kvstudy.plan.factors import (
     is_path,
     listed,
     without_repeats,
+    workload_name,
 )
 from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
 from kvstudy.plan.subject import OUR_SERVICE, Subjects
 from kvstudy.project import project_root, workloads_root
-from kvstudy.units import parse_duration_s
+from kvstudy.units import parse_duration_s, write_duration, write_rate
 
 # Profiles that every experiment here has; a file may have more, of any name that is not nearly one of these.
 PRESETS = ("quick", "full", "smoke", "reference")
 _PRESET_NAME = re.compile(r"[a-z][a-z0-9-]*")
 HELPER_SCRIPTS = ("fill", "keyspace")  # beside the workloads, and none
-CONNECTIONS_MAX = 1_000_000  # of loadgen
+CONNECTIONS_MAX, THREADS_MAX = 1_000_000, 1024  # of loadgen
+PORT_MAX = 65535
 NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
@@ -191,7 +194,7 @@ class Experiment(Part):
     pause: Pause | None = None
     same: Annotated[float, Field(gt=0, lt=100)] = 5.0  # percent: sides that differ by less are the same
     awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = "auto"
-    port: Annotated[int, Field(ge=0, le=65535)] = 0  # 0: a free one
+    port: Annotated[int, Field(ge=0, le=PORT_MAX)] = 0  # 0: a free one
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1  # loadgen takes 64 bits; a repeat adds its number
     comparing: Comparing = Comparing()  # of the key `compare`, see for_comparison
     preset: str | None = None
@@ -237,11 +240,11 @@ class Experiment(Part):
             values, source = read_yaml(Path(file))
             values = _renamed(values, (), source)
             values.setdefault("name", Path(file).stem)
-            presets = values.get("profiles") or {}
-            chosen = preset or ("quick" if "quick" in presets else None)
-            if chosen in presets:
+            presets = values.get("profiles")
+            overrides = presets.get(preset or "quick") if isinstance(presets, dict) else None
+            if isinstance(overrides, dict):  # what is none is refused with its line
                 for key in given:
-                    presets[chosen].pop(key, None)
+                    overrides.pop(key, None)
         return cls._checked(values | given, preset, source, compared)
 
     @classmethod
@@ -348,7 +351,7 @@ class Experiment(Part):
         for value in values:
             if value not in ("auto", "off"):
                 parse_duration_s(value)
-        return values
+        return ["".join(value.split()) for value in values]  # loadgen takes no blank before the unit
 
     @field_validator("subject")
     @classmethod
@@ -398,7 +401,13 @@ class Experiment(Part):
             raise Impossible(
                 "head_start", "a search has no head start: its trials are not compared moment by moment"
             )
+        if self.profile and self.search:
+            raise Impossible(
+                "profile",
+                "a search has no profiled runs\nleave profile out, or profile at a rate: rate: 20000",
+            )
         self._generators_can_do_it()
+        self._scripts_can_be_told_apart()
         for workload in self.workload:
             for script in workload.script:
                 self._workload_is_possible(script, workload)
@@ -423,6 +432,46 @@ class Experiment(Part):
             )
         if self.generator != ["loadgen"] and (self.arrivals != ["uniform"] or self.spin != ["auto"]):
             raise Impossible("generator", "only generator loadgen has arrivals and spin")
+        if "loadgen" in self.generator and max(self.threads or self.connections) > THREADS_MAX:
+            raise Impossible(
+                "threads",
+                f"generator loadgen has at most {THREADS_MAX} threads: "
+                f"threads={max(self.threads or self.connections)}",
+            )
+        for generator in self.generator:
+            if generator != "loadgen":
+                self._are_whole_numbers(generator)
+
+    def _are_whole_numbers(self, generator: str) -> None:
+        """All that wrk and wrk2 can read."""
+        profiled = self.for_profiled_runs()
+        for key, seconds in (
+            ("duration", self.duration),
+            ("warm_up", self.warm_up),
+            ("timeout", self.timeout),
+            ("profile", profiled.duration),
+            ("profile", profiled.warm_up),
+        ):
+            if seconds % 1:
+                raise Impossible(
+                    key,
+                    f"generator {generator} takes whole seconds: {write_duration(seconds)}\n"
+                    f"write {math.ceil(seconds)}s, or take generator: loadgen",
+                )
+        for rate in self.rate or []:
+            if rate != "closed" and rate % 1:
+                raise Impossible("rate", f"generator {generator} takes whole rates: {write_rate(rate)}")
+
+    def _scripts_can_be_told_apart(self) -> None:
+        """Runs are known by the name of their script: those of two would pass for repeats of one."""
+        named: dict[str, str] = {}
+        for script in [script for workload in self.workload for script in workload.script]:
+            if named.setdefault(workload_name(script), script) != script:
+                raise Impossible(
+                    "workload",
+                    f"two scripts have one name, {workload_name(script)}: "
+                    f"{named[workload_name(script)]}, {script}\nname the file of one of them otherwise",
+                )
 
     def _workload_is_possible(self, script: str, workload: Any) -> None:
         method, scripts = self.method or METHOD_OF_WORKLOAD.get(script), workload_scripts()
@@ -462,13 +511,21 @@ class Experiment(Part):
                 f"workload={script} "
                 f"value_bytes={min(workload.value_bytes)} key_bytes={max(workload.key_bytes)}",
             )
+        records = self.fill.records if self.fill and method in self.fill.methods else [0]
+        most = max(*records, *(workload.key_count or [1]))
+        if script in METHOD_OF_WORKLOAD and min(workload.key_bytes) <= len(str(most - 1)):
+            raise Impossible(
+                "workload",
+                "a key is a letter and its number, so key_bytes must exceed the digits: "
+                f"workload={script} key_bytes={min(workload.key_bytes)} keys={most}",
+            )
         reads_filled_keys = (
             method == "GET"
             and script != "missing_get"
             and not is_path(script)
             and any(one.can_be_filled for one in self.subject)
         )
-        filled = min(self.fill.records) if self.fill and method in self.fill.methods else 0
+        filled = min(records)
         if reads_filled_keys and filled == 0:
             raise Impossible(
                 "workload",
@@ -506,8 +563,9 @@ class Experiment(Part):
                 "write jvm: true in a subject that runs on HotSpot",
             )
         scripts = [script for workload in self.workload for script in workload.script]
+        by_path_or_name = list(dict.fromkeys([*scripts, *map(workload_name, scripts)]))
         for key, asked, present in (
-            ("workload", profile.workload, scripts),
+            ("workload", profile.workload, by_path_or_name),
             ("connections", profile.connections, self.connections),
             ("rate", profile.rate, self.rate or []),
         ):

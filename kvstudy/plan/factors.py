@@ -9,7 +9,7 @@ import re
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from kvstudy.units import parse_duration_s, parse_rate_rps, parse_size_bytes
 
@@ -17,7 +17,7 @@ from kvstudy.units import parse_duration_s, parse_rate_rps, parse_size_bytes
 class Part(BaseModel):
     """Unknown keys are refused, and nothing is converted silently: "4" is no number, 4 is no text."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 def without_repeats(values: list) -> list:
@@ -35,19 +35,22 @@ def listed(value: Any) -> Any:
     return [value]
 
 
+# A number mistyped by some digits shall not become a plan of weeks, nor one that no run can keep.
+COUNT_MAX = (1 << 50) - 1  # of workloads/keyspace.lua
+ROUNDS_MAX = 10_000  # of a search: sweeps, trials; of a duet: launches, pairs of slices
+VALUE_BYTES_MAX = 1 << 30
 OneOrMore = BeforeValidator(listed)
-Positive = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
-Repeats = Annotated[
-    int, Field(ge=1, le=1000)
-]  # a number mistyped by some digits shall not become a plan of weeks
+Positive = Annotated[int, Field(ge=1, le=COUNT_MAX)]
+Natural = Annotated[int, Field(ge=0, le=COUNT_MAX)]
+Repeats = Annotated[int, Field(ge=1, le=1000)]
+Rounds = Annotated[int, Field(ge=1, le=ROUNDS_MAX)]
 SizeBytes = Annotated[int, PlainValidator(parse_size_bytes)]
 DurationS = Annotated[float, PlainValidator(parse_duration_s)]
 
 
 def _time_limit(value: Any) -> float:
     seconds = parse_duration_s(value)
-    if round(seconds * 1e6) == 0:
+    if seconds == 0:
         raise ValueError(f"a time limit is at least 1us: {value!r}")
     return seconds
 
@@ -114,13 +117,20 @@ class ServiceOptions(FactorPart):
     memory: Annotated[list[SizeAsWritten], OneOrMore] | None = None
 
 
+def _flag(flag: str) -> str:
+    """How much memory a JVM needs is asked before it is started."""
+    if flag.startswith("-Xmx"):
+        parse_size_bytes(flag.removeprefix("-Xmx"))
+    return flag
+
+
 class JvmOptions(FactorPart):
     """``heap`` → -Xmx, ``gc`` → -XX:+Use…GC, ``options``: further flags as they are (a list of flags, not a
     factor)."""
 
     heap: Annotated[list[SizeAsWritten], OneOrMore] | None = None
     gc: Annotated[list[Literal["Serial", "Parallel", "G1", "Z", "Shenandoah"]], OneOrMore] | None = None
-    options: list[Annotated[str, Field(pattern=r"^-\S+$")]] | None = None
+    options: list[Annotated[str, Field(pattern=r"^-\S+$"), AfterValidator(_flag)]] | None = None
 
     def combinations(self) -> list[dict]:
         return crossed(
@@ -170,7 +180,7 @@ class Workload(FactorPart):
     statuses: Annotated[list[Annotated[int, Field(ge=100, le=599)]], OneOrMore] | None = None
     key_count: Annotated[list[Positive], OneOrMore] | None = None
     key_bytes: Annotated[list[Annotated[int, Field(ge=8, le=1024)]], OneOrMore] = [16]
-    value_bytes: Annotated[list[Positive], OneOrMore] = [100]
+    value_bytes: Annotated[list[Annotated[int, Field(ge=1, le=VALUE_BYTES_MAX)]], OneOrMore] = [100]
     distribution: Annotated[list[Literal["uniform", "zipfian", "latest"]], OneOrMore] = ["uniform"]
     read_share: Annotated[list[Annotated[float, Field(ge=0, le=1, strict=False)]], OneOrMore] | None = None
 

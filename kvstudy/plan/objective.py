@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainValidator, model_validator
 
 from kvstudy.disturbance import disturbance
-from kvstudy.plan.factors import Part, Positive, TimeLimitS
+from kvstudy.plan.factors import Part, Rounds, TimeLimitS
 from kvstudy.units import parse_rate_rps
 
 PlainRateRps = Annotated[float, PlainValidator(parse_rate_rps)]
@@ -94,8 +94,8 @@ class Search(Part):
     lowest_rate: PlainRateRps
     highest_rate: PlainRateRps
     precision: Annotated[float, Field(gt=0, lt=1, strict=False)] = 0.05
-    sweeps: Positive = 3
-    trials_max: Positive = 40
+    sweeps: Rounds = 3
+    trials_max: Rounds = 40
 
     @model_validator(mode="after")
     def _has_an_interval(self) -> "Search":

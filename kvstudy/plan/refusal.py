@@ -86,7 +86,7 @@ def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
         line = f":{mark.line + 1}" if mark else ""
         problem = str(error.problem or error.context).split("\n")[0]
         raise ExperimentError(f"{path}{line}: not valid YAML: {problem}") from error
-    except YAMLError as error:  # a character that no YAML holds, as in a file that is no text
+    except (YAMLError, ValueError) as error:  # a character that no YAML holds; what is no date or number
         raise ExperimentError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(tree, CommentedMap):
         raise ExperimentError(
@@ -113,7 +113,8 @@ def _nearest_file(path: Path) -> Path | None:
 def _plain(node: object, path: KeyPath, lines: dict[KeyPath, int]) -> typing.Any:
     if isinstance(node, CommentedMap):
         for key in node:
-            lines[(*path, key)] = node.lc.key(key)[0] + 1
+            if key in (node.lc.data or {}):  # one that is merged in (<<) has no line here
+                lines[(*path, key)] = node.lc.key(key)[0] + 1
         return {key: _plain(value, (*path, key), lines) for key, value in node.items()}
     if isinstance(node, CommentedSeq):
         for index in range(len(node)):

@@ -236,7 +236,7 @@ class Plan:
     @property
     def disk_bytes(self) -> int:
         """Filled stores are kept side by side; of the runs' own stores there is one at a time."""
-        kept = sum(fill["records"] * (fill["key_bytes"] + fill["value_bytes"]) * 2 for fill in self.fills)
+        kept = sum(map(fill_bytes, self.fills))
         return kept + max((run.configuration.disk_bytes for run in self.runs), default=0)
 
 
@@ -249,6 +249,11 @@ def fill_identity(configuration: Configuration) -> dict:
     assert configuration.fill is not None
     other = {} if configuration.subject is None else {"subject": configuration.subject}
     return configuration.fill | {name: configuration.service.get(name) for name in ON_DISK_OPTIONS} | other
+
+
+def fill_bytes(fill: dict) -> int:
+    """What a filled store takes on disk, at most."""
+    return fill["records"] * (fill["key_bytes"] + fill["value_bytes"]) * 2
 
 
 def one_run_per_configuration(plan: Plan) -> list[PlannedRun]:
@@ -414,7 +419,7 @@ def _is_profiled(configuration: Configuration, experiment: Experiment) -> bool:
         return False
     rate = "closed" if configuration.closed_loop else configuration.offered_rate_rps
     return (
-        (profile.workload is None or configuration.workload in profile.workload)
+        (profile.workload is None or configuration.workload in map(workload_name, profile.workload))
         and (profile.connections is None or configuration.connections in profile.connections)
         and (profile.rate is None or rate in profile.rate)
     )

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.run_plan import Plan, PlannedRun
+from kvstudy.units import write_rate
 
 
 def selected(plan: Plan, only: Iterable[str]) -> Plan:
@@ -46,7 +47,7 @@ def facts_of(run: PlannedRun) -> dict[str, str]:
     facts = asdict(configuration)
     facts |= facts.pop("workload_args") | facts.pop("service") | configuration.variant
     facts["subject"] = configuration.spec.label
-    rate = "closed" if configuration.closed_loop else f"{configuration.offered_rate_rps:g}"
+    rate = "closed" if configuration.closed_loop else write_rate(configuration.offered_rate_rps)
     facts |= {"rate": rate, "repeat": run.repeat, "profiled": "yes" if run.profile else "no"}
     facts |= {"records": configuration.fill["records"]} if configuration.fill else {}
     for not_asked in (

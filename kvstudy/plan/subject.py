@@ -15,8 +15,9 @@
 
 import re
 from pathlib import PurePath
+from string import punctuation
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
@@ -126,9 +127,15 @@ class SubjectSpec(Part):
                     "as files: {nginx.conf: my/nginx.conf}",
                 )
         for method, path in (self.paths or {}).items():
-            if not path.startswith("/") or path.count("{key}") != 1 or " " in path:
+            if not path.startswith("/") or path.count("{key}") != 1:
                 raise Impossible(
                     "paths", f"a path begins with / and holds {{key}} once: {method}: {path!r}\nas /{{key}}"
+                )
+            if not re.fullmatch(r"[!-~]*", path):
+                raise Impossible(
+                    "paths",
+                    f"a path is sent as it is, in ASCII and without blanks: {method}: {path!r}\n"
+                    f"percent-encode it: {quote(path, punctuation, errors='replace')}",
                 )
         return self
 

@@ -57,6 +57,18 @@ def _generators(answer: Answer) -> str:
     )
 
 
+def _beside_wrk2(answer: Answer) -> str:
+    parts = [
+        (
+            f"at {words.rate(claim.subject.offered_rate_rps)} wrk2 reports a median of "
+            f"{words.latency(claim.ends[1])} and loadgen {words.latency(claim.ends[0])}, "
+            f"{claim_text.estimate(claim)} as much{'' if claim.decided else f' ({CANNOT_TELL})'}"
+        )
+        for claim in answer.claims
+    ]
+    return f"**A real wrk2 beside loadgen, on the same service:** {'; '.join(parts)}."
+
+
 def _stall(answer: Answer) -> str:
     of = {claim.variant: claim for claim in answer.claims}
     return (
@@ -315,6 +327,7 @@ def _whose_claims(judged: pd.DataFrame) -> str:
 RULER: tuple[Rule, ...] = (
     Rule("The ruler on a server that does nothing", _INSTRUMENT, ruler.empty_server, _empty_server),
     Rule("loadgen beside wrk", _INSTRUMENT, ruler.generators, _generators),
+    Rule("A real wrk2 beside loadgen", _INSTRUMENT, ruler.beside_wrk2, _beside_wrk2),
     Rule("Coordinated omission", _INSTRUMENT, ruler.stall, _stall),
     Rule("The noise floor", _INSTRUMENT, ruler.noise, _noise),
     Rule("What profiling costs", _INSTRUMENT, ruler.profiling, _profiling),

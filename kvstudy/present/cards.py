@@ -82,8 +82,10 @@ class Shown:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         style = (Path(__file__).parent / "assets" / "cards.css").read_text(encoding="utf-8")
-        columns = max(1, -(-sum(bool(card.bars) for card in self.cards) // 2))  # two rows fill a screen
-        many = " many" if columns > _ROOMY else ""
+        full = max(1, -(-sum(bool(card.bars) for card in self.cards) // 2))  # two rows fill a screen
+        many = " many" if full > _ROOMY else ""
+        # Narrow cards are high: there is no room for a low row of those without bars below them.
+        columns = -(-len(self.cards) // 2) if many else full
         opening = f'<div class="cards{many}" style="--columns:{columns}">'
         inner = "".join(card.html() for card in self.cards)
         return {

@@ -11,7 +11,7 @@ from IPython.display import Markdown
 from kvstudy.analyse import neighbours
 from kvstudy.analyse.capacity import HELD, NOT_HELD
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
-from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS
+from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, TOO_FEW
 from kvstudy.analyse.neighbours import TOGETHER
 from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.rates import held_rates
@@ -76,11 +76,16 @@ def mostly_undecided(compared: pd.DataFrame) -> Markdown:
 
 def _past(tables: Tables) -> str:
     found = held_rates(tables)
-    lost = int(found["saturation_rps"].notna().sum())
+    sure = found[found["fewest"] >= MIN_RUNS]
+    lost, few = int(sure["saturation_rps"].notna().sum()), len(found) - len(sure)
+    why = TOO_FEW.replace(" a side", " at a rate")
+    if few and sure.empty:
+        return f"Whether an offered rate was past a saturation point nobody can tell: {why}."
+    unsure = f" Of {few} of {len(found)} combinations the runs cannot tell: {why}." if few else ""
     if not lost:
-        return "No offered rate was past a saturation point, so what happens there was not tested."
+        return f"No offered rate was past a saturation point, so what happens there was not tested.{unsure}"
     return (
-        f"{lost} of {words.counted(len(found), 'combination')} of workload, connections and options "
+        f"{lost} of {words.counted(len(sure), 'combination')} of workload, connections and options "
         "met a rate that they did not hold: those runs are grey and in no median, "
-        "so that what happens there can be seen, but is no claim."
+        f"so that what happens there can be seen, but is no claim.{unsure}"
     )

@@ -21,9 +21,10 @@ from hdrh.histogram import HdrHistogram
 from IPython import get_ipython
 from IPython.display import Markdown, display
 
+from kvstudy.analyse.configuration import configured, differing
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
-from kvstudy.present import notebook, words
+from kvstudy.present import notebook, series, words
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record import hdr
 
@@ -153,21 +154,24 @@ def _latency_runs(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def variants(runs: pd.DataFrame) -> pd.Series:
-    """What was asked for, in words, the repeat apart: ``put, 4 connections, 2 000 r/s, wal=os``."""
+    """What was asked for, in words, the repeat apart: ``put, 4 connections, 2 000 r/s, wal=os``; then what
+    else tells runs of one such name apart. ``runs``: all of an experiment, or its latency runs, which have
+    the same names among both."""
+    named = configured(runs)
     rates = [
         "closed loop" if closed else words.rate(rate)
-        for closed, rate in zip(runs["closed_loop"], runs["offered_rate_rps"], strict=True)
+        for closed, rate in zip(named["closed_loop"], named["offered_rate_rps"], strict=True)
     ]
-    return pd.Series(
-        [
-            ", ".join(filter(None, (workload, words.value("connections", connections), rate, variant, label)))
-            for workload, connections, rate, variant, label in zip(
-                runs["workload"], runs["connections"], rates, runs["variant"], runs["label"], strict=True
-            )
-        ],
-        index=runs.index,
-        dtype=object,
-    )
+    named["name"] = [
+        ", ".join(filter(None, (workload, words.value("connections", connections), rate, variant, label)))
+        for workload, connections, rate, variant, label in zip(
+            named["workload"], named["connections"], rates, named["variant"], named["label"], strict=True
+        )
+    ]
+    for column in differing(named, ["name", "profiled"]):
+        texts = series.differing(named, column, ["name", "profiled"])
+        named["name"] = [", ".join(filter(None, pair)) for pair in zip(named["name"], texts, strict=True)]
+    return named["name"]
 
 
 class Choices:
@@ -213,11 +217,12 @@ class Choices:
         if run_id is not None:
             if run_id not in set(runs["run_id"]):
                 raise KvstudyError(f"no such run: {run_id}", "kvstudy.runs() has them all")
-            row = runs[runs["run_id"] == run_id]
-            experiment, variant = row["experiment"].iloc[0], variants(row).iloc[0]
+            experiment = runs.set_index("run_id").loc[run_id, "experiment"]
+            runs = self.experiment_tables(experiment).runs
+            variant = variants(runs)[runs["run_id"] == run_id].iloc[0]
         experiment = experiment or self.experiments[0]
         known = self.variants(experiment)
-        if variant is not None and variant not in known:
+        if run_id is None and variant is not None and variant not in known:
             raise KvstudyError(f"no such variant of {experiment}: {variant}", f"known: {'; '.join(known)}")
         variant = variant or known[-1]
         run_id = run_id or self.runs(experiment, variant)[0]

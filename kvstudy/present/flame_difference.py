@@ -17,7 +17,7 @@ from IPython.display import HTML
 from kvstudy.analyse.configuration import comparison_key, configured
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
-from kvstudy.present import flame, profiled_runs, words
+from kvstudy.present import flame, profiled_runs, series, words
 from kvstudy.present.stack_tree import SWITCHING, SWITCHING_TOLD, StackTree
 
 SHARE_MIN = 0.001
@@ -43,9 +43,26 @@ def comparable(tables: Tables, factor: str, before, after) -> Tables:
 
 
 def shares(tables: Tables, factor: str, before, after) -> pd.DataFrame:
-    """``flame.shares`` of the runs that are compared; of all where nothing can be."""
+    """``flame.shares`` of the runs that are compared; of all where nothing can be. ``side``: the value of
+    ``factor``, and what else tells a run from others of it, with which it shares no median."""
     found = comparable(tables, factor, before, after)
-    return flame.shares(tables if found.runs.empty else found)
+    found = tables if found.runs.empty else found
+    rows = flame.shares(found)
+    return rows if rows.empty else rows.assign(side=rows["run_id"].map(_sides(found.runs, factor)))
+
+
+def _sides(runs: pd.DataFrame, factor: str) -> dict[str, str]:
+    runs = configured(runs)
+    runs["name"] = series.names(runs, said=(factor,))
+    parts = (
+        [words.value(factor, value) for value in runs[factor]],
+        runs["name"] if runs["name"].nunique() > 1 else [""] * len(runs),
+        series.differing(runs, "offered_rate_rps", ["name"]),
+    )
+    return {
+        run_id: ", ".join(filter(None, dict.fromkeys(texts)))
+        for run_id, *texts in zip(runs["run_id"], *parts, strict=True)
+    }
 
 
 def difference(tables: Tables, factor: str, before, after, event: str = "cpu") -> HTML:

@@ -13,7 +13,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.configuration import CPU
 from kvstudy.analyse.growth import Growth, growth_of, growths
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import notebook, words
+from kvstudy.present import notebook, summary, words
 
 SCALE, LARGER_THAN_MEMORY, CONNECTIONS = analysed.RECORDS, analysed.DATA, analysed.CONNECTIONS
 MINUTES = 3  # of each experiment's quick profile, at most
@@ -80,7 +80,7 @@ def factors(found: Tables) -> list[tuple[str, float, str]]:
         )
         for growth in growths()
         for _, row in analysed.steps(found, growth).iterrows()
-        if row["measure"] == analysed.P99
+        if row["measure"] == analysed.P99 and not row["why"]
     ]
 
 
@@ -94,10 +94,13 @@ def grown(found: Tables, growth: Growth) -> str:
         )
     parts = []
     for line, part in rows.groupby("line", sort=False):
+        known, row = part[part["why"] == ""], part.iloc[0]
+        if known.empty:
+            parts.append(f"{line}: {row['why']}")
+            continue
         grew = [
-            f"{_NAMES[row.measure]} {words.times(row.after / row.before, 2)}" for row in part.itertuples()
+            f"{_NAMES[row.measure]} {words.times(row.after / row.before, 2)}" for row in known.itertuples()
         ]
-        row = part.iloc[0]
         parts.append(
             f"{line} from {amount(growth, row['least'])} to {amount(growth, row['most'])}: "
             f"{words.several(grew)}"
@@ -120,9 +123,10 @@ def compared(found: Tables) -> pd.DataFrame:
                 "measure": row.measure,
                 "least work": value(row.before, row.measure),
                 "most work": value(row.after, row.measure),
-                "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times),
+                "ratio": summary.ratio(row),
                 "could have been found": words.findable_limit(row.found) if row.word == CANNOT_TELL else "",
                 "runs": f"{row.runs_before} and {row.runs_after}",
+                **({"differs": row.differs} if (rows["differs"] != "").any() else {}),
             }
             for row in rows.itertuples()
         ]

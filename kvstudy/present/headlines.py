@@ -33,6 +33,7 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
 from kvstudy.present import claim_text, claims, flame, growth, peers, profiled_runs, words
 from kvstudy.present.cards import BAD, BARS_MAX, GOOD, NOT_MEASURED, PLAIN, Bar, Card, Shown, valid
+from kvstudy.present.figures.tail_intervention import held_off
 from kvstudy.present.notebook import published_reports
 from kvstudy.project import project_root
 
@@ -262,7 +263,10 @@ def _percentiles(tables: Tables):
 
     answer = f"p99 at {where}: {text(fast)} ({_name(fast.subject.workload)})"
     answer += f" to {text(slow)} ({_name(slow.subject.workload)})." if slow is not fast else "."
-    bars = [Bar(_name(claim.subject.workload), claim.estimate, text(claim)) for claim in found.claims]
+    bars = [
+        Bar(_name(claim.subject.workload), claim.estimate, text(claim), hover=claim.variant)
+        for claim in found.claims
+    ]
     asked = tables.select(
         experiment=place.experiment,
         connections=place.connections,
@@ -298,12 +302,11 @@ def _capacity(tables: Tables):
         first = min(lost, key=lambda claim: claim.ends[1])
         place, missed = first.subject, first.ends[1]
         on = f"on {words.value('connections', place.connections)}"
+        who = f"{_begun(_name(place.workload))}{f' ({first.variant})' if first.variant else ''}"
         answer = (
-            f"{_begun(_name(place.workload))}: {words.rate(missed)} {on} are not held, "
-            "nor any lower rate offered."
+            f"{who}: not even {words.rate(missed)}, the lowest offered, are held {on}."
             if math.isnan(first.estimate)
-            else f"{_begun(_name(place.workload))}: {words.rate(first.estimate)} are held {on}, "
-            f"{words.count(missed)} are not."
+            else f"{who}: {words.rate(first.estimate)} are held {on}, {words.count(missed)} are not."
         )
     elif held:
         answer = f"More than we offered: every rate up to {words.rate(max(held))} was held."
@@ -313,14 +316,14 @@ def _capacity(tables: Tables):
     return _CardContent(
         answer,
         "highest rate held (≥: no higher one was offered)",
-        _rates(combinations),
+        _rates([claim for claim in combinations if claim.decided]),
         [f"{unsure} of {words.counted(len(combinations), 'combination')} undecided"] if unsure else [],
         tables.select(search="", closed_loop=False, profiled=False),
         2 if lost else 1 if held else 0,
     )
 
 
-def _rates(combinations: tuple[Claim, ...]) -> list[Bar]:
+def _rates(combinations: Sequence[Claim]) -> list[Bar]:
     """Of each workload the highest rate that it held, and whether a higher one was offered. Where there are
     too many bars, those that most workloads share are one."""
     best: dict[str, tuple[float, bool]] = {}
@@ -450,8 +453,9 @@ def _tail(tables: Tables):
     ties = [claim for claim in kinds if claim.word == LINKED]
     who = words.factor(kinds[0].subject.workload)
     if causes:
-        cause = words.factor(causes[0].variant)
-        answer = f"{cause} causes it: without it p99 is {words.times(causes[0].estimate, _DIGITS)}."
+        first = causes[0]
+        cause = f"{held_off(first.variant, first.also)}{',' if first.also else ''} causes it"
+        answer = f"{cause[0].upper()}{cause[1:]}: without it p99 is {words.times(first.estimate, _DIGITS)}."
     elif ties:
         kinds_of = words.several([words.factor(claim.variant) for claim in ties[:2]])
         answer = f"Slow answers of {who} are linked to {kinds_of}."
@@ -473,7 +477,7 @@ def _tail(tables: Tables):
         offered_rate_rps=kinds[0].subject.offered_rate_rps,
     )
     if causes:
-        asked = tables.select(experiment=causes[0].subject.experiment)
+        asked = tables.select(experiment=first.subject.experiment)
     of = f"share of slow {who} answers during which it was felt"
     return _CardContent(answer, of, bars, doubts, asked, 2 if causes else 1 if ties else 0)
 
@@ -525,7 +529,7 @@ def _peers(tables: Tables):
 def _growth(tables: Tables):
     answer = growth.headline(tables)
     if answer is None:
-        return _CardContent(f"{CANNOT_TELL.capitalize()}: no two amounts of work have valid runs.")
+        return _CardContent(f"{CANNOT_TELL.capitalize()}: no valid runs differ in the amount of work alone.")
     bars = [
         Bar(label, factor, words.times(factor, _DIGITS), hover=f"{label}: {word}")
         for label, factor, word in growth.factors(tables)

@@ -19,7 +19,7 @@ from pathlib import Path
 from IPython.display import HTML
 from plotly.offline import get_plotlyjs
 
-from kvstudy.analyse import tail
+from kvstudy.analyse import conditions, tail
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
 from kvstudy.present import flame, profiled_runs, theme, words
@@ -28,7 +28,7 @@ from kvstudy.present.figures.moment import clock
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record import heatmap
 from kvstudy.record.jfr import epoch_s
-from kvstudy.record.run_folder import open_run
+from kvstudy.record.run_folder import SealedRun, open_run
 
 RUNS_MAX = 4
 ANSWERS_MAX = 2000
@@ -97,8 +97,12 @@ def _of_run(tables: Tables) -> dict:
     ends = seconds["second"] + 1 if len(seconds) else events["start_s"] + events["duration_ms"] / 1e3
     last_s = float(ends.max()) if len(ends) else 1.0
     events = events[(events["start_s"] + events["duration_ms"] / 1e3 >= 0) & (events["start_s"] <= last_s)]
-    samples, why = _samples(tables, run.run_id)
-    offset_s = 0.0 if samples is None else samples.start_epoch_s - epoch_s(run.start_utc)
+    sealed = open_run(tables.folders[run.run_id])
+    samples, why = _samples(sealed)
+    offset_s = 0.0
+    if samples is not None:  # their clock is that of the service's host
+        begun_s = samples.start_epoch_s + conditions.clock_offset_s(sealed)
+        offset_s = begun_s - epoch_s(run.start_utc)
     figure = clock(run, seconds, answers, events, samples, offset_s)
     data = {
         "id": run.run_id,
@@ -126,9 +130,8 @@ def _whole(value: float) -> int | None:
     return None if math.isnan(value) else round(value)
 
 
-def _samples(tables: Tables, run_id: str) -> tuple[heatmap.TimedSamples | None, str]:
+def _samples(run: SealedRun) -> tuple[heatmap.TimedSamples | None, str]:
     """Or why there are none."""
-    run = open_run(tables.folders[run_id])
     if not run.has(_PAGE):
         return None, "This run has no CPU samples with times, so it has no flame graph of a part."
     return heatmap.read(run.text(_PAGE), _PAGE), ""

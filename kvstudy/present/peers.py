@@ -16,7 +16,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SAME
 from kvstudy.analyse.configuration import CPU
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.subject import EMPTY
-from kvstudy.present import notebook, words
+from kvstudy.present import notebook, summary, words
 
 HOW = (
     "**The service was not measured beside others yet.** `make peers` does it in about five minutes; "
@@ -90,8 +90,9 @@ def compared(found: Tables) -> pd.DataFrame:
                 "measure": row.measure,
                 ours: value(row.before, row.measure),
                 "of the peer": value(row.after, row.measure),
-                "ratio": words.times(row.ratio) + words.interval(row.low, row.high, words.times),
+                "ratio": summary.ratio(row),
                 "runs": f"{row.runs_before} and {row.runs_after}",
+                **({"differs": row.differs} if (rows["differs"] != "").any() else {}),
             }
             for row in rows.sort_values(
                 ["server", "workload", "value_bytes", "offered_rate_rps", "connections", "measure"]
@@ -123,14 +124,17 @@ def held(found: Tables) -> pd.DataFrame:
 
 
 def _held(rows: pd.DataFrame) -> str:
-    if rows.empty:
-        return words.MISSING
-    row = rows.iloc[0]
-    few = f" (under {MIN_RUNS} runs)" if row["fewest"] < MIN_RUNS else ""
-    if math.isnan(row["saturation_rps"]):
-        return f"every rate, to {words.rate(row['highest_held_rps'])}{few}"
-    missed = f"not {words.rate(row['saturation_rps'])}"
-    known = "" if math.isnan(row["highest_held_rps"]) else f"{words.rate(row['highest_held_rps'])}, "
+    """Of each configuration of a program at one place, named by what tells it from the others."""
+    parts = [f"{row.differs}: {_held_by(row)}" if row.differs else _held_by(row) for row in rows.itertuples()]
+    return "; ".join(parts) or words.MISSING
+
+
+def _held_by(row) -> str:
+    few = f" (under {MIN_RUNS} runs)" if row.fewest < MIN_RUNS else ""
+    if math.isnan(row.saturation_rps):
+        return f"every rate, to {words.rate(row.highest_held_rps)}{few}"
+    missed = f"not {words.rate(row.saturation_rps)}"
+    known = "" if math.isnan(row.highest_held_rps) else f"{words.rate(row.highest_held_rps)}, "
     return f"{known}{missed}{few}"
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
+from kvstudy.analyse import percentile_grid, rates, tail
 from kvstudy.analyse import published as published_numbers
-from kvstudy.analyse import rates, tail
 from kvstudy.analyse.answers import factors
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, WORDS
 from kvstudy.analyse.conditions import hosts_in_words
@@ -58,7 +58,7 @@ def by_configuration(
         )
         for percentile in percentiles:
             mine = points[
-                points["run_id"].isin(valid["run_id"]) & np.isclose(points["percentile"], percentile)
+                points["run_id"].isin(valid["run_id"]) & percentile_grid.at(points["percentile"], percentile)
             ]
             row[words.percentile(percentile)] = spread(mine["latency_us"], words.latency)
         rows.append(row)
@@ -236,7 +236,7 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
             {
                 "word": words.word(row),
                 "measure": row.measure,
-                "ratio": _ratio(row),
+                "ratio": ratio(row),
                 "runs": f"{row.runs_before} and {row.runs_after}",
                 **_findable(row, rows),
                 **_ends(row),
@@ -266,7 +266,7 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
                 "experiment": row.experiment,
                 "instead": row.after_name,
                 "measure": row.measure,
-                "ratio": _ratio(row),
+                "ratio": ratio(row),
                 **_rests_on(row),
                 **_findable(row, rows),
                 "workload": row.workload,
@@ -364,7 +364,9 @@ def _findable(row, rows: pd.DataFrame) -> dict[str, str]:
     return {"could have found": "" if row.word != CANNOT_TELL else f"above {limit}" if limit else "nothing"}
 
 
-def _ratio(row) -> str:
+def ratio(row) -> str:
+    """Of a row of ``comparisons``: "1.51 × [1.45, 1.54 ×]"; none of the shares of invalid runs, which may be
+    zero."""
     return (
         words.MISSING
         if row.measure == INVALID

@@ -5,10 +5,7 @@ Of the runs asked for one is left out for what the kernel counted in its measure
 (``kvstudy/disturbance.py``) and for nothing else: what its own checks reject is copied too, and stays marked
 as invalid.
 
-Every clone carries them, so what only repeats the rest is left out of the copies, and of their seals: the
-recording of a profile (``profile.jfr``), whose stacks, pages and events are there, the generator's text where
-its JSON is, and the single answers of profiled runs, which no latency is read off, and of closed loops, in
-which nobody waits for the service but who has been answered. All else is byte for byte as it was sealed.
+Every clone carries them: what no table or page reads is left out (``record/copies.py``).
 
 Of duets every launch is copied, disturbed ones too: their rules leave those out, and say how many. What is
 measured replaces its own kind alone: duets of an experiment leave its independent runs where they are, and
@@ -16,7 +13,6 @@ the other way round.
 """
 
 import os
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,12 +20,12 @@ from pathlib import Path
 
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import RunFolderError, SealBroken
-from kvstudy.record.run_folder import DUET, PACKED_SUFFIX, PARTIAL_SUFFIX, SEAL, SealedRun, sealed_runs
+from kvstudy.record import copies
+from kvstudy.record.run_folder import DUET, PARTIAL_SUFFIX, SealedRun, sealed_runs
 from kvstudy.record.verification import verify
 from kvstudy.units import format_bytes
 
 REFERENCE_BYTES_MAX = 20_000_000  # every clone carries them
-_REPEATED_OF_DUETS = re.compile(r"profile-[ab]\.jfr(\.gz)?|generator-.*\.txt(\.gz)?")
 
 
 @dataclass(frozen=True)
@@ -50,18 +46,19 @@ def measured_experiments(raw_root: Path) -> tuple[str, ...]:
 def publish(
     raw_root: Path,
     reference_root: Path,
-    experiments: tuple[str, ...] = (),
+    experiments: tuple[str, ...] | None = None,
     asked_for: Callable[[SealedRun], bool] = lambda run: True,
     asked: str = "the runs asked for",
 ) -> list[Published]:
     """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other
     experiments there stay.
 
-    Of several runs of one identity the newest is taken, of a search every trial. RunFolderError, and nothing
-    replaced, when an experiment has no undisturbed run or all would be larger than REFERENCE_BYTES_MAX;
-    SealBroken when a run is not as it was sealed. ``asked`` is what ``asked_for`` asks for, in words.
+    Of several runs of one identity and label the newest completed one is taken, else the newest; of a search
+    every trial. RunFolderError, and nothing replaced, when an experiment has no undisturbed run or all would
+    be larger than REFERENCE_BYTES_MAX; SealBroken when a run is not as it was sealed. ``asked`` is what
+    ``asked_for`` asks for, in words.
     """
-    names = experiments or measured_experiments(raw_root)
+    names = measured_experiments(raw_root) if experiments is None else experiments
     if not names:
         raise RunFolderError(f"no sealed run here: {raw_root}", "measure first: make reference")
     kept: dict[str, list[SealedRun]] = {}
@@ -75,18 +72,13 @@ def publish(
                 f"no run to publish: experiment={name} sealed={len(sealed)}, none of them of {asked}", measure
             )
         quiet = [run for run in runs if _is_duet(run) or not disturbance(run.machine.get("load_during"))]
-        kept[name] = list(
-            {
-                run.run_id if run.facts.get("search") else run.facts.get("identity", run.run_id): run
-                for run in quiet
-            }.values()
-        )
+        kept[name] = list({_which(run): run for run in sorted(quiet, key=_worth)}.values())
         if not kept[name]:
             raise RunFolderError(
                 f"no undisturbed run to publish: experiment={name} runs={len(runs)}", measure
             )
         published.append(
-            Published(name, len(kept[name]), len(runs) - len(quiet), sum(map(_copied_bytes, kept[name])))
+            Published(name, len(kept[name]), len(runs) - len(quiet), sum(map(copies.size_bytes, kept[name])))
         )
     stay = {name: _of_another_kind(reference_root / name, runs) for name, runs in kept.items()}
     _check_size(
@@ -98,6 +90,18 @@ def publish(
     for name, runs in kept.items():
         _replace(reference_root / name, runs, stay[name])
     return published
+
+
+def _which(run: SealedRun) -> tuple:
+    """The same of runs of which one is copied: tries at one run, in one series."""
+    if run.facts.get("search"):
+        return (run.run_id,)
+    return run.facts.get("label"), run.facts.get("identity", run.run_id)
+
+
+def _worth(run: SealedRun) -> tuple[bool, str]:
+    """Of two tries the greater is copied: one that was completed, then the newer one."""
+    return run.facts["outcome"] == "completed", run.run_id
 
 
 def _is_duet(run: SealedRun) -> bool:
@@ -136,7 +140,7 @@ def _replace(folder: Path, runs: list[SealedRun], stay: list[SealedRun]) -> None
     )
     try:
         for run in runs:
-            _copy(run, new / run.path.name)
+            copies.copy(run, new / run.path.name)
         for run in stay:
             shutil.copytree(run.path, new / run.path.name)
         if folder.exists():
@@ -145,37 +149,6 @@ def _replace(folder: Path, runs: list[SealedRun], stay: list[SealedRun]) -> None
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _copy(run: SealedRun, target: Path) -> None:
-    left_out = _left_out(run)
-    shutil.copytree(run.path, target, ignore=lambda _folder, names: left_out & set(names))
-    seal = target / SEAL
-    lines = seal.read_text(encoding="utf-8").splitlines(keepends=True)
-    seal.unlink()  # it may not be written to
-    seal.write_text(
-        "".join(line for line in lines if line.rstrip("\n").partition("  ")[2] not in left_out),
-        encoding="utf-8",
-    )
-    seal.chmod(0o444)
-
-
-def _left_out(run: SealedRun) -> set[str]:
-    """Names of the files, as they are stored, that the copy of a run does without."""
-    if _is_duet(run):
-        return {path.name for path in run.path.iterdir() if _REPEATED_OF_DUETS.fullmatch(path.name)}
-    names = (
-        "profile.jfr",
-        *(("generator.txt",) if run.has("generator.json") else ()),
-        *(("slowest.csv",) if run.facts["profile"] or run.facts["closed_loop"] else ()),
-    )
-    return {stored for name in names for stored in (name, name + PACKED_SUFFIX)}
-
-
-def _copied_bytes(run: SealedRun) -> int:
-    return _size_bytes(run.path) - sum(
-        (run.path / name).stat().st_size for name in _left_out(run) if (run.path / name).is_file()
-    )
 
 
 def _size_bytes(folder: Path) -> int:

@@ -34,6 +34,7 @@ PLANTED = {
     "head start": {"head_start_bytes": 4 << 20},
     "a rebuilt service": {"tool_digests": {"service": "jar-2", "loadgen": "gen-1"}},
     "a rebuilt generator": {"tool_digests": {"service": "jar-1", "loadgen": "gen-2"}},
+    "a changed script": {"tool_digests": {"service": "jar-1", "loadgen": "gen-1", "script": "lua-2"}},
     "the JDK": {"tool_versions": {"jdk": "26"}},
     "awake": {"awake": True},
     "the machine": {"machine": {"kernel": "6.2"}},

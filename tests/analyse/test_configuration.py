@@ -96,6 +96,12 @@ def test_the_service_may_differ_between_two_labels(made):
     assert comparisons(tables, "label", "before", "after")["measure"].tolist() == ["p50", "p99"]
 
 
+def test_two_workloads_are_compared_though_their_scripts_say_something_else(made):
+    digests = ASKED["tool_digests"]
+    of_each = [{"workload": name, "tool_digests": digests | {"script": name}} for name in ("put", "get")]
+    assert comparisons(made(*of_each), "workload", "put", "get")["measure"].tolist() == ["p50", "p99"]
+
+
 def test_two_builds_under_one_label_are_two_comparisons_that_say_so(made):
     rows = comparisons(
         made({"label": "before"}, {"label": "before", **PLANTED["a rebuilt service"]}, {"label": "after"}),
@@ -168,3 +174,26 @@ def test_interleaved_labels_are_not_marked(made):
         for place, label in enumerate(labels)
     ]
     assert comparisons(made(*runs), "label", "before", "after", (50.0,))["apart"].tolist() == [False]
+
+
+def test_a_put_with_a_head_start_is_compared_with_a_get_which_can_have_none(made):
+    tables = made(
+        {"workload": "put", "method": "PUT", "head_start_bytes": 4 << 20},
+        {"workload": "get", "method": "GET", "head_start_bytes": None},
+    )
+    assert comparisons(tables, "workload", "get", "put", (50.0,))["measure"].tolist() == ["p50"]
+
+
+def test_connections_of_one_thread_are_not_set_against_those_of_two_where_those_of_one_were_measured(made):
+    tables = made(
+        *[
+            {"connections": connections, "threads": threads}
+            for connections, threads in ((4, 1), (4, 2), (64, 1), (64, 2))
+        ]
+    )
+    assert comparisons(tables, "connections", 4, 64, (50.0,))["threads"].tolist() == [1, 2]
+
+
+def test_where_threads_grow_with_connections_these_are_compared_all_the_same(made):
+    tables = made({"connections": 4, "threads": 1}, {"connections": 64, "threads": 64})
+    assert len(comparisons(tables, "connections", 4, 64, (50.0,))) == 1

@@ -283,9 +283,19 @@ def test_a_damaged_file_is_said_and_the_rest_is_read(make):
     broken.chmod(0o644)
     broken.write_bytes(b"no gzip")
     rows = observe_duet(run)
-    assert {row["check"]: row["verdict"] for row in rows["duet_validity"]}["readable"] == "FAIL" and len(
-        rows["slices"]
-    ) == 40
+    (readable,) = [row for row in rows["duet_validity"] if row["check"] == "readable"]
+    assert readable["verdict"] == "FAIL" and len(rows["slices"]) == 40
+    assert "after sealing" not in readable["observed"]
+
+
+def test_a_launch_that_is_not_as_it_was_sealed_does_not_count(make):
+    run = make(1)
+    run.path.chmod(0o755)
+    (run.path / "run.json").chmod(0o644)
+    (run.path / "run.json").write_text((run.path / "run.json").read_text() + "\n")
+    (readable,) = [row for row in observe_duet(run)["duet_validity"] if row["check"] == "readable"]
+    assert (readable["verdict"], readable["observed"].split(":")[0]) == ("FAIL", "run.json")
+    assert excluded(run) == "outside"
 
 
 @pytest.mark.parametrize(("every", "said", "held_back"), [(2, CANNOT_TELL, "faster"), (4, "faster", "")])

@@ -277,6 +277,29 @@ def test_a_file_that_cannot_be_read_fails_the_run_by_name_and_spares_the_rest(ma
     assert len(rows["intervals"]) == 18
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda path: (path / "service.log").write_text("nothing happened\n"),
+            "service.log: changed after sealing",
+        ),
+        (lambda path: (path / "machine.json").unlink(), "machine.json: missing"),
+        (lambda path: (path / "cpu.collapsed").write_text("a;b 1\n"), "cpu.collapsed: added after sealing"),
+    ],
+    ids=["changed", "missing", "added"],
+)
+def test_a_run_that_is_not_as_it_was_sealed_is_in_no_median(make_run, change, told):
+    run = make_run()
+    for path in (run.path, *run.path.iterdir()):
+        path.chmod(0o755)
+    change(run.path)
+    rows = observe(run)
+    (readable,) = [row for row in rows["validity"] if row["check"] == "readable"]
+    assert readable["verdict"] == "FAIL" and readable["observed"].startswith(told)
+    assert rows["runs"][0]["excluded"] == "outside"
+
+
 def wrk2_run(make_run, text, **facts):
     return observe(
         make_run(

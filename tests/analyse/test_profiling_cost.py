@@ -48,3 +48,18 @@ def test_runs_without_a_counterpart_are_left_out(make_run, tmp_path):
     make_run("other", connections=4)
     tables.rebuild([make_run.root], tmp_path / "tidy", progress=False)
     assert profiling_cost.cost(tables.load(tmp_path / "tidy")).empty
+
+
+def test_runs_that_the_service_lost_under_the_profiler_are_counted(make_run, tmp_path):
+    for lost in range(4):
+        make_run(
+            f"lost-{lost}",
+            repeat=7 + lost,
+            profile=["cpu"],
+            closed_loop=True,
+            offered_rate_rps=None,
+            outcome="failed: service ended: exit_code=1",
+        )
+    found = measured(make_run, tmp_path, 0.0).loc["achieved rate"]
+    assert found[["invalid_before", "of_before", "invalid_after", "of_after"]].tolist() == [0, 6, 4, 10]
+    assert (found["runs_before"], found["runs_after"]) == (6, 6)

@@ -10,6 +10,7 @@ most). Exits with 1 when a goal below is not met.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import resource
@@ -25,7 +26,7 @@ import psutil
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kvstudy.record.run_folder import SealedRun, sealed_runs
+from kvstudy.record.run_folder import SEAL, SealedRun, sealed_runs
 
 NEW_RUNS = 10
 RUNS_PER_EXPERIMENT = 50
@@ -80,16 +81,21 @@ def measured(runs: int, source: list[SealedRun]) -> bool:
 
 
 def copy(run: SealedRun, raw: Path, number: int) -> None:
-    """A sealed run under a new id. The seal's digest of run.json is left as it was: tables are built without
-    recomputing it."""
+    """A sealed run under a new id, with a seal of its own."""
     run_id, experiment = f"{run.run_id}-{number:05d}", f"bench-{number // RUNS_PER_EXPERIMENT:03d}"
     target = raw / experiment / run_id
     target.mkdir(parents=True)
     for file in run.path.iterdir():
-        if file.name != "run.json" and not file.name.removesuffix(".gz").endswith((".jfr", ".html")):
+        if file.name not in ("run.json", SEAL) and not file.name.removesuffix(".gz").endswith(
+            (".jfr", ".html")
+        ):
             linked(file, target / file.name)
     facts = {**run.facts, "run_id": run_id, "experiment": experiment}
     (target / "run.json").write_text(json.dumps(facts), encoding="utf-8")
+    kept = {file.name for file in target.iterdir()} - {"run.json"}
+    sealed = [line for line in (run.path / SEAL).read_text().splitlines() if line.split("  ", 1)[1] in kept]
+    own = hashlib.sha256((target / "run.json").read_bytes()).hexdigest()
+    (target / SEAL).write_text("\n".join([*sealed, f"{own}  run.json"]) + "\n", encoding="utf-8")
 
 
 def linked(file: Path, target: Path) -> None:

@@ -285,6 +285,28 @@ def test_what_is_no_service_is_told_in_a_line_and_no_experiment_is_left(project,
     assert len(answer.stderr.splitlines()) <= 2 and not list(project.rglob("*.yaml"))
 
 
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (("plan", "trial.yaml", "--commands", "--total"), "--commands excludes --total"),
+        (("plan", "trial.yaml", "--commands", "--duets", "trial.yaml"), "--commands excludes --duets"),
+        (
+            ("compare", "trial.yaml", "--builds", "main", ".", "--baseline", "wal=os"),
+            "--builds excludes --baseline",
+        ),
+        (("new", "shop", "--url", "http://127.0.0.1:1", "--ready", "tcp"), "--url excludes --ready"),
+        (
+            ("new", "shop", "--command", "x {port}", "--get", "/", "--path", "/{key}"),
+            "--get excludes --path",
+        ),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused_together(project, typed, told):
+    answer = kvstudy(*typed, root=project)
+    assert (answer.returncode, answer.stderr.splitlines()[-1]) == (2, f"Error: {told}")
+    assert not list(project.rglob("*.yaml"))
+
+
 def test_commands_of_a_profile_that_no_file_has_are_refused():
     answer = kvstudy("plan", "experiments/wal.yaml", "--commands", "--profile", "nope")
     assert answer.returncode == 2 and "wal.yaml: no such profile: nope\n" in answer.stderr

@@ -190,9 +190,8 @@ class Namespaces:
             "python": sys.executable,
             "options": ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"],
         }
-        path.write_text(
-            json.dumps({"ssh": ssh, "folder": str(self.folder / "there"), "hosts": hosts}, indent=1)
-        )
+        there = self.folder / "there" / "of-kvstudy"
+        path.write_text(json.dumps({"ssh": ssh, "folder": str(there), "hosts": hosts}, indent=1))
         return path
 
     @property
@@ -204,6 +203,11 @@ class Namespaces:
         """A command on a host, over ssh; it goes on when ssh has ended."""
         words = f"cd {self.folder}/there; nohup setsid {shlex.join(command)} </dev/null >log 2>&1 &"
         subprocess.run([*self._ssh(name), words], check=True, capture_output=True)
+
+    def asked(self, name: str, words: str) -> str:
+        """What a host says to a command."""
+        done = subprocess.run([*self._ssh(name), words], check=True, capture_output=True, text=True)
+        return done.stdout
 
     def pids(self, name: str) -> dict[int, str]:
         """Whoever runs there, by its command line; sshd and what holds the namespace apart."""

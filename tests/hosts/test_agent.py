@@ -1,5 +1,7 @@
 """The agent of a host, without Dask: whoever holds its pipe asks it, and with the pipe all ends."""
 
+import io
+import json
 import os
 import resource
 import signal
@@ -12,7 +14,7 @@ import psutil
 import pytest
 
 from kvstudy.errors import HostLost, KvstudyError, RunFailed
-from kvstudy.hosts import agent, lease, ship
+from kvstudy.hosts import agent, lease, ship, wire
 from kvstudy.hosts.agent_process import AgentProcess
 from kvstudy.hosts.process import OwnedProcess, wait_until
 from kvstudy.hosts.remote import RemoteHost
@@ -183,6 +185,26 @@ def test_a_host_is_measured_by_one_at_a_time_and_says_by_whom(host, tmp_path):
         pytest.raises(KvstudyError, match="host is in use: by test@here"),
     ):
         second.renew()
+
+
+def test_a_folder_that_holds_something_of_somebody_elses_is_refused_and_nothing_in_it_is_touched(tmp_path):
+    """By who starts an agent, and by an agent itself."""
+    there = tmp_path / "perf"
+    theirs = ("agent.log", "runs/result.csv", "tree/oak.txt", "work/stores/1", "thesis.tex")
+    for name in theirs:
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        (there / name).write_text(name)
+    with host_at(there) as host, pytest.raises(KvstudyError) as refused:
+        host.renew()
+    said = f"folder holds something else: folder={there} found=thesis.tex"
+    assert refused.value.message == f"host a: {said}"
+    assert refused.value.hint == "name an empty one under folder"
+    asked = json.dumps({"folder": str(there), "name": "a", "address": "127.0.0.1", "who": "test@here"})
+    done = subprocess.run([sys.executable, "-m", agent.__name__, asked], input=b"", capture_output=True)
+    _, is_well, answer = wire.unpack(wire.read_frame(io.BytesIO(done.stdout)))
+    assert not is_well and wire.unpack(answer).message == said
+    found = {str(path.relative_to(there)): path.read_text() for path in there.rglob("*") if path.is_file()}
+    assert found == dict(zip(theirs, theirs, strict=True))
 
 
 def test_a_host_loads_no_library_of_tables_or_statistics_for_a_run():

@@ -233,6 +233,25 @@ def test_a_host_with_another_python_is_named_before_anything_starts(hosts, proje
     assert not project.raw.exists()
 
 
+def test_a_folder_of_somebody_elses_is_refused_before_anything_starts_and_left_as_it_was(hosts, project):
+    file = hosts.yaml(a=["service"], b=["generator"])
+    theirs = hosts.folder / "there" / "theirs"
+    hosts.asked("a", f"mkdir -p {theirs}/runs {theirs}/cluster && touch {theirs}/runs/1 {theirs}/cluster/2")
+    before = hosts.asked("a", f"find {theirs} | sort")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"folder": str(theirs)}))
+    said = f"folder holds something else: folder={theirs} found=cluster, runs"
+    for command in (
+        ["hosts", "check", file],
+        ["hosts", "up", file],
+        ["run", project.experiment(), "--hosts", file],
+    ):
+        code, out, err = project.finished(project.kvstudy(*command))
+        assert code == 1 and said in out + err and "name an empty one under folder" in out + err, out + err
+    assert hosts.asked("a", f"find {theirs} | sort") == before
+    assert not project.raw.exists()
+    nothing_runs_on(hosts, "ab")
+
+
 def test_a_cluster_that_was_put_up_serves_many_measurements_and_is_taken_down(hosts, project):
     file = hosts.yaml(a=["service"], b=["generator"])
     experiment = project.experiment(subject="kv-service", rate=300)

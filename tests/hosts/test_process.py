@@ -7,13 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
 from kvstudy.errors import KvstudyError
+from kvstudy.hosts import session as session_module
 from kvstudy.hosts.interrupt import interruptible, shielded
 from kvstudy.hosts.process import OwnedProcess, _until_creator_dies, command_text, wait_until
 from kvstudy.hosts.session import Session
@@ -145,6 +148,18 @@ def test_signal_outside_a_shield_interrupts_and_handlers_are_put_back():
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_a_sighup_that_was_ignored_before_goes_on_being_ignored():
+    """As ``nohup`` has it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interruptible(), shielded():
+            os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(0.05)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_error_in_a_shielded_block_is_not_hidden_by_an_interrupt():
     with pytest.raises(ValueError), interruptible(), shielded():
         os.kill(os.getpid(), signal.SIGINT)
@@ -167,6 +182,45 @@ def test_second_measurement_is_refused_while_the_first_lives(tmp_path):
         ):
             pass
         assert (tmp_path / "session.json").exists()
+
+
+def test_of_two_that_begin_while_a_thirds_orphans_are_being_ended_one_measures(tmp_path, monkeypatch):
+    stale = {"pid": 4_000_000, "started": 1.0, "children": [{"pid": 4_000_001, "started": 1.0}]}
+    (tmp_path / "session.json").write_text(json.dumps(stale))
+    is_ending, may_end = threading.Event(), threading.Event()
+
+    def end_slowly(*_orphan) -> bool:
+        is_ending.set()
+        return may_end.wait(20)
+
+    monkeypatch.setattr(session_module, "_end", end_slowly)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(Session(tmp_path).__enter__)
+        try:
+            assert is_ending.wait(20)
+            with (
+                pytest.raises(KvstudyError, match=f"another measurement is running: pid={os.getpid()}"),
+                Session(tmp_path),
+            ):
+                pass
+        finally:
+            may_end.set()
+        assert first.result().ended_orphans == [4_000_001]
+    first.result().__exit__()
+    with Session(tmp_path):
+        pass
+
+
+def test_a_measurement_that_could_not_begin_is_in_nobodys_way(tmp_path, monkeypatch):
+    def refused(_session):
+        raise KvstudyError("no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Session, "_write", refused)
+        with pytest.raises(KvstudyError, match="no space left on device") as told, Session(tmp_path):
+            pass
+    with Session(tmp_path):
+        assert told.tb  # who keeps the error keeps the session that it tells of
 
 
 def test_what_a_killed_measurement_left_behind_is_ended_by_the_next(tmp_path):

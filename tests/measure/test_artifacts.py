@@ -10,6 +10,7 @@ from trial import configuration, trial
 
 from kvstudy.errors import ToolMissing
 from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.facts import run_facts
 from kvstudy.plan.run_plan import plan
 from kvstudy.project import empty_server_jar, loadgen_binary, service_jar
 from kvstudy.subject import catalogue
@@ -89,9 +90,66 @@ def test_only_the_servers_that_are_measured_have_to_be_built_and_are_told_by_the
     with zipfile.ZipFile(empty_server_jar(root), "w") as jar:
         jar.writestr("kv/EmptyServer.class", b"1")
     empty = needed(root, subject="empty")
-    assert set(digests(empty)) == {"empty-server", "loadgen"}
+    assert set(digests(empty)) == {"empty-server", "loadgen", "script"}
     with pytest.raises(ToolMissing, match="not built: .*kv-service.jar"):
         needed(root)
     with zipfile.ZipFile(empty_server_jar(root), "w") as jar:
         jar.writestr("kv/EmptyServer.class", b"2")
     assert digests(needed(root, subject="empty"))["empty-server"] != digests(empty)["empty-server"]
+
+
+@pytest.fixture
+def scripts(root) -> Path:
+    """The project's workloads: one that requires another."""
+    workloads = root / "experiments" / "workloads"
+    workloads.mkdir(parents=True)
+    (workloads / "put.lua").write_text('local keyspace = require "keyspace"')
+    (workloads / "keyspace.lua").write_text("return {}")
+    return workloads
+
+
+def facts_of(artifacts: Artifacts) -> dict:
+    """run.json of a run that is measured with these."""
+    return run_facts(plan(trial()).runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
+
+
+@pytest.mark.parametrize("changed", ["put.lua", "keyspace.lua"])
+def test_a_run_of_a_script_that_was_changed_since_is_measured_again_by_resume(root, scripts, changed):
+    artifacts = needed(root)
+    facts = facts_of(artifacts)
+    assert artifacts.are_those_of(facts) and needed(root).are_those_of(facts)
+    (scripts / changed).write_text("-- another one")
+    assert not needed(root).are_those_of(facts)
+    assert facts_of(artifacts)["tool_digests"] != facts["tool_digests"], "each run notes what it has read"
+
+
+def test_a_script_of_ones_own_is_found_by_its_path_when_a_measurement_is_resumed(root, scripts, monkeypatch):
+    (root / "notebooks").mkdir()
+    monkeypatch.setenv("KVSTUDY_ROOT", str(root))
+    own = root / "experiments" / "put.lua"
+    own.write_text("-- mine")
+    of_own = plan(trial(workload={"script": "experiments/put.lua"}, method="GET"))
+    artifacts = Artifacts.needed_by(of_own, root)
+    facts = run_facts(of_own.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
+    assert facts["script"] == "experiments/put.lua" and artifacts.are_those_of(facts)
+    (scripts / "put.lua").write_text("-- the project's, which is another one")
+    assert artifacts.are_those_of(facts)
+    own.write_text("-- changed")
+    assert not artifacts.are_those_of(facts)
+
+
+def test_a_run_of_another_jdk_is_measured_again_by_resume(root, scripts, monkeypatch):
+    facts = facts_of(needed(root))
+    assert facts["tool_versions"]["jdk"] == "25"
+    monkeypatch.setattr(catalogue, "find_jdk", lambda: Jdk(root / "jdk", "25.0.1"))
+    assert not needed(root).are_those_of(facts)
+    over_a_network = facts | {"hosts": {"service": "a", "generators": ["b"]}}
+    assert needed(root).are_those_of(over_a_network), "its JDK is not the one here"
+
+
+def test_a_run_of_before_its_script_was_noted_is_kept(root, scripts):
+    artifacts = needed(root)
+    facts = facts_of(artifacts)
+    del facts["tool_digests"]["script"]
+    del facts["script"]
+    assert artifacts.are_those_of(facts)

@@ -4,6 +4,7 @@ something goes wrong.
 Slices are tiny, so nothing here says which side is faster; on a busy machine the launches do not count, and
 are sealed all the same."""
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -490,6 +491,19 @@ def test_a_port_that_one_side_needs_and_another_program_has_is_told(project, mon
                 f"port {port} cannot be used: address already in use: two sides need ports {asked} and "
                 f"{asked + 1}"
             ) in capsys.readouterr().err
+
+
+def test_a_disk_without_space_for_both_stores_is_told_of_the_folder_where_they_lie(
+    project, monkeypatch, capsys
+):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project.root))
+    usage = shutil.disk_usage
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(folder)._replace(free=0))
+    path = experiment(project, workload="put", jvm={"heap": ["48m", "64m"]}, subject="kv-service")
+    assert exit_code_of(["compare", str(path)]) == 1
+    told = capsys.readouterr().err
+    assert "not enough disk for both sides: needed=" in told
+    assert f" free=0 B at {project.root / 'data' / 'work'}\n" in told and not project.raw.exists()
 
 
 def test_two_builds_of_a_repository_are_compared_by_their_names(project):

@@ -11,6 +11,7 @@ from kvstudy.measure.duet_sides import launch_sides
 from kvstudy.plan.comparison import SIDES, Launch, comparisons
 from kvstudy.plan.experiment import Experiment
 
+RESTORED = {"service": {"handler": ["selector", "workers"]}, "compare": {"own_fills": True}}
 TWO_COMMANDS = [{"command": ["server", "{port}"], "name": name} for name in ("one", "other")]
 LAUNCHES = [
     Launch(1, 7, ("a", "b"), ("a", "b"), ("a", "b")),
@@ -64,23 +65,8 @@ def acts_of(comparison, launch, folder) -> list[tuple]:
     return acts.done
 
 
-def exchanged(letters: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple("b" if letter == "a" else "a" for letter in letters)
-
-
-@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda launch: str(launch.number))
-@pytest.mark.parametrize(
-    "sides",
-    [
-        {"subject": TWO_COMMANDS},
-        {"service": {"handler": ["selector", "workers"]}, "compare": {"own_fills": True}},
-    ],
-    ids=["filled in each launch", "restored"],
-)
-def test_under_the_other_draw_the_same_is_done_to_the_other_side(tmp_path, monkeypatch, launch, sides):
-    """Whatever a letter alone decides would be the same in all launches, and pass for a difference."""
-    monkeypatch.setattr(duet_sides, "chosen_ports", lambda *_: (8080, 8081))
-    path = tmp_path / "trial.yaml"
+def compared(folder, sides):
+    path = folder / "trial.yaml"
     values = {
         "question": "which?",
         "expectation": "within 5 %",
@@ -95,6 +81,23 @@ def test_under_the_other_draw_the_same_is_done_to_the_other_side(tmp_path, monke
     }
     path.write_text(json.dumps(values | sides))
     (comparison,) = comparisons(Experiment.load(path, compared=True))
+    return comparison
+
+
+def exchanged(letters: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple("b" if letter == "a" else "a" for letter in letters)
+
+
+@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda launch: str(launch.number))
+@pytest.mark.parametrize(
+    "sides",
+    [{"subject": TWO_COMMANDS}, RESTORED],
+    ids=["filled in each launch", "restored"],
+)
+def test_under_the_other_draw_the_same_is_done_to_the_other_side(tmp_path, monkeypatch, launch, sides):
+    """Whatever a letter alone decides would be the same in all launches, and pass for a difference."""
+    monkeypatch.setattr(duet_sides, "chosen_ports", lambda *_: (8080, 8081))
+    comparison = compared(tmp_path, sides)
     turned = replace(
         launch, **{name: exchanged(getattr(launch, name)) for name in ("starts", "ports", "places")}
     )
@@ -102,3 +105,21 @@ def test_under_the_other_draw_the_same_is_done_to_the_other_side(tmp_path, monke
     assert [tuple(exchanged((part,))[0] if part in SIDES else part for part in act) for act in one] == other
     assert [act[1] for act in one if act[0] == "restore"] == list(launch.places)
     assert [act[1] for act in one if act[0] == "launch"] == list(launch.starts)
+
+
+@pytest.mark.parametrize("own_fills", [True, False])
+@pytest.mark.parametrize("limited", [*SIDES, None])
+def test_a_side_in_a_memory_group_has_to_pay_for_its_pages_though_the_other_has_none(
+    tmp_path, monkeypatch, limited, own_fills
+):
+    """Whichever has one, both begin from the disk."""
+    forgotten = []
+    monkeypatch.setattr(duet_sides, "forget_pages", forgotten.append)
+    comparison = compared(tmp_path, RESTORED | {"compare": {"own_fills": own_fills}})
+    if limited:
+        (load,) = comparison.loads
+        one = load.of(limited)
+        one = replace(one, service=one.service | {"memory": "256m"})
+        comparison = replace(comparison, loads=(replace(load, **{limited: one}),))
+    acts_of(comparison, LAUNCHES[0], tmp_path / "run")
+    assert sorted(store.name for store in forgotten) == (["1", "2"] if limited else [])

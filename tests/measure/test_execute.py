@@ -1,4 +1,5 @@
-"""What is looked at once before the first run: what all runs would fail by, and what is sealed already."""
+"""What is looked at once before the first run: what all runs would fail by, what disk they need, and what is
+sealed already."""
 
 import json
 import socket
@@ -6,11 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from trial import trial
 
 from kvstudy.errors import KvstudyError
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.execute import _sealed_with_these_programs
+from kvstudy.measure.execute import _sealed_with_these_programs, disk_needed
+from kvstudy.measure.fill import FILLED
 from kvstudy.measure.preconditions import check_port
+from kvstudy.plan.run_plan import configurations_of, fill_bytes
 from kvstudy.project import raw_root
 
 sys.path.append(str(Path(__file__).parents[1] / "analyse"))
@@ -45,3 +49,31 @@ def test_launches_of_a_duet_are_not_taken_for_runs_when_a_measurement_is_resumed
     artifacts = Artifacts(tmp_path, Path("loadgen"), {}, {json.dumps(key, sort_keys=True): Service()})
     artifacts.__dict__["generator_digests"] = {"loadgen": "0"}  # of a program that is none
     assert list(_sealed_with_these_programs(artifacts, tmp_path, "trial", facts["label"])) == ["a run"]
+
+
+class Filled:
+    """Stands for the fills, of which those with these numbers of records are there."""
+
+    def __init__(self, root: Path, *records: int):
+        self._root = root
+        for count in records:
+            (root / str(count)).mkdir(parents=True)
+            (root / str(count) / FILLED).write_text("{}")
+
+    def folder(self, configuration) -> Path:
+        return self._root / str(configuration.fill["records"])
+
+
+def test_a_measurement_that_is_resumed_needs_no_space_for_the_fills_and_runs_that_are_there(tmp_path):
+    small, large = configurations_of(trial(workload="get", fill=[1000, 50_000]))
+    assert disk_needed([], Filled(tmp_path / "none")) == 0
+    some, all_of_them = Filled(tmp_path / "some", 50_000), Filled(tmp_path / "all", 1000, 50_000)
+    assert disk_needed([small, large, small], all_of_them) == large.disk_bytes
+    assert disk_needed([small, large, small], some) == large.disk_bytes + fill_bytes(small.fill)
+    assert disk_needed([small], some) == small.disk_bytes + fill_bytes(small.fill)
+
+
+def test_a_store_that_is_written_in_each_run_is_no_fill_that_is_kept(tmp_path):
+    subject = {"command": ["serve", "{port}"]}
+    (one,) = configurations_of(trial(workload="get", fill=1000, subject=subject))
+    assert disk_needed([one], Filled(tmp_path)) == one.disk_bytes > 0

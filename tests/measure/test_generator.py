@@ -56,6 +56,16 @@ def test_loadgen_gets_rate_warm_up_seed_and_files_and_measures_after_its_warm_up
     assert (command.measures_from_s, command.length_s) == (2.5, 9.0)
 
 
+@pytest.mark.parametrize(("rate", "said"), [(1_000_000, "1000000"), (123_456.7, "123456.7"), (0.5, "0.5")])
+def test_a_rate_is_written_to_its_last_digit_and_without_an_exponent(rate, said):
+    assert f"-R {said} " in " ".join(commands(rate=rate)[0].argv)
+
+
+def test_times_are_written_to_the_microsecond():
+    line = " ".join(commands(timeout="400us", warm_up="2500us")[0].argv)
+    assert "--timeout 400us " in line and "--warmup 2500us " in line
+
+
 @pytest.mark.parametrize(
     ("rate", "kept"), [(100, 1_000), (10_000, 1_300), (500_000, 10_000), ("closed", 5_000)]
 )
@@ -86,11 +96,13 @@ def test_closed_loop_of_loadgen_has_no_rate_and_no_schedule():
 
 
 def test_wrk2_and_wrk_warm_up_in_a_process_of_their_own():
-    warm_up, measured = commands(generator="wrk2")
-    assert "-R 2000 -U" in " ".join(measured.argv) and not {"--json", "--sample"} & set(measured.argv)
-    assert (warm_up.length_s, measured.length_s, measured.measures_from_s) == (2.5, 6.5, 0.0)
+    warm_up, measured = commands(generator="wrk2", warm_up="2s")
+    assert "-d 7s -R 2000 -U" in " ".join(measured.argv) and not {"--json", "--sample"} & set(measured.argv)
+    assert (warm_up.length_s, measured.length_s, measured.measures_from_s) == (2.0, 7.0, 0.0)
     assert measured.environment == {"LUA_PATH": "/p/experiments/workloads/?.lua;;"}
-    assert "--latency" in commands(generator="wrk", rate="closed")[1].argv
+    assert "--latency" in commands(generator="wrk", rate="closed", warm_up="2s")[1].argv
+    (alone,) = commands(generator="wrk", rate="closed", warm_up="0s")
+    assert alone.length_s == 9.0, "without a warm-up there is none"
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ def test_run_is_sealed_with_every_file_and_leaves_no_process(project):
     assert list((project.root / "data" / "work" / "stores").iterdir()) == []
 
 
+def test_a_run_without_a_warm_up_is_measured_from_its_start(project):
+    code, _, err = project.finished(project.kvstudy("run", project.experiment(warm_up="0s")))
+    assert code == 0, err
+    (run,) = sealed_runs(project.raw)
+    warm_up, measured = (run.facts["phases"][name] for name in ("warm_up", "measure"))
+    assert warm_up["start_utc"] <= warm_up["stop_utc"] == measured["start_utc"] < measured["stop_utc"]
+
+
 @pytest.mark.parametrize(
     ("phase", "number"),
     [(phase, "SIGINT") for phase in ("launch", "warm_up", "measure", "check", "stop", "seal")]
@@ -198,6 +206,13 @@ Progress.doing = filling
         subprocess.run(["umount", str(raw)], check=True)
 
 
+# What was free before a run may be gone in it.
+DISK_IS_NOT_ASKED = """
+import kvstudy.measure.execute as execute
+execute.check_disk = lambda *_: None
+"""
+
+
 @pytest.mark.parametrize(
     ("memtable", "size"), [("64m", "8m"), ("1m", "12m")], ids=["at-the-start", "while-it-is-measured"]
 )
@@ -216,7 +231,7 @@ def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size
             connections=8,
             service={"memtable_bytes": memtable},
         )
-        code, _, err = project.finished(project.kvstudy("run", experiment))
+        code, _, err = project.finished(project.kvstudy("run", experiment, code=DISK_IS_NOT_ASKED))
         assert "Traceback" not in err and project.processes() == []
         (run,) = sealed_runs(project.raw)
         assert verify(run.path) == []
@@ -231,6 +246,23 @@ def test_full_disk_under_the_store_is_a_run_that_says_so(project, memtable, size
             assert run.facts["data_check"]["missing"] == 0, "refused is not lost"
     finally:
         subprocess.run(["umount", str(work)], check=True)
+
+
+FULL_DISK = """
+import shutil
+usage = shutil.disk_usage
+shutil.disk_usage = lambda folder: usage(folder)._replace(free=0)
+"""
+
+
+def test_resume_needs_no_space_where_all_is_sealed_and_asks_the_disk_where_stores_lie(project):
+    experiment = project.experiment(server="kv-service", jvm={"heap": "64m"})
+    code, _, err = project.finished(project.kvstudy("run", experiment, code=FULL_DISK))
+    assert code == 1 and "kvstudy: not enough disk: needed=" in err
+    assert f" free=0 B at {project.root / 'data' / 'work'}\n" in err and not project.raw.exists()
+    assert project.finished(project.kvstudy("run", experiment))[0] == 0
+    code, out, err = project.finished(project.kvstudy("run", experiment, "--resume", code=FULL_DISK))
+    assert code == 0 and out.startswith("trial: 1 runs: 0 sealed, 1 kept"), err
 
 
 def test_resume_keeps_what_is_sealed_and_runs_what_is_missing(project):

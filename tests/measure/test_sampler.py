@@ -17,7 +17,7 @@ import pytest
 from kvstudy.hosts.process import wait_until
 from kvstudy.measure import kernel_counts
 from kvstudy.measure import sampler as sampler_module
-from kvstudy.measure.kernel_counts import CpuTexts, Others, Pacer, Threads, cpu_between
+from kvstudy.measure.kernel_counts import Pacer, Processes, ProcessTexts, Threads, usage_between
 from kvstudy.measure.machine import load_during, load_now
 from kvstudy.measure.sampler import PROCESS_COLUMNS, Sampler, machine_times
 
@@ -168,8 +168,8 @@ def test_reading_stops_to_breathe_where_every_breath_is_long(monkeypatch):
     breaths = []
     monkeypatch.setattr(kernel_counts.time, "sleep", breaths.append)
     monkeypatch.setattr(kernel_counts, "READING_MAX_S", 0.0)
-    others = Others(set()).read(Pacer())
-    assert len(others.stats) > 2 and breaths == []
+    read = Processes((), set()).read([], Pacer())
+    assert len(read.stats) > 2 and breaths == []
 
 
 def test_where_not_all_processes_are_seen_the_kernels_own_count_is_taken(tmp_path, children, monkeypatch):
@@ -184,7 +184,11 @@ def test_where_not_all_processes_are_seen_the_kernels_own_count_is_taken(tmp_pat
     )
 
 
-def of_family(readings: list[CpuTexts], first: subprocess.Popen) -> list[CpuTexts]:
+def of_others(readings: list[ProcessTexts]) -> list[float]:
+    return [usage.others_cpu_s for usage in usage_between(readings)]
+
+
+def of_family(readings: list[ProcessTexts], first: subprocess.Popen) -> list[ProcessTexts]:
     """Of a process and its descendants alone: what else begins on this machine meanwhile is not the
     test's."""
     family = {str(first.pid).encode()}
@@ -196,7 +200,7 @@ def of_family(readings: list[CpuTexts], first: subprocess.Popen) -> list[CpuText
         if kernel_counts._fields(text)[1] in family:
             family.add(text.partition(b" ")[0])
     return [
-        CpuTexts([text for text in reading.stats if text.partition(b" ")[0] in family], reading.ours)
+        ProcessTexts([text for text in reading.stats if text.partition(b" ")[0] in family], reading.left_out)
         for reading in readings
     ]
 
@@ -214,14 +218,14 @@ time.sleep(60)
 
 def test_what_a_process_used_is_counted_once_also_when_it_has_ended(children):
     """The one that ends does so after a second of its own CPU time, however busy the machine is."""
-    others = Others(set())
-    readings = [others.read(Pacer())]
+    others = Processes((), set())
+    readings = [others.read([], Pacer())]
     waiting = children([sys.executable, "-c", ENDING], stdout=subprocess.PIPE)
     used_more(psutil.Process(int(waiting.stdout.readline())), 0.3)
-    readings.append(others.read(Pacer()))
+    readings.append(others.read([], Pacer()))
     assert waiting.stdout.readline() == b"ended\n"
-    readings.append(others.read(Pacer()))
-    while_it_ran_s, afterwards_s = cpu_between(of_family(readings, waiting))
+    readings.append(others.read([], Pacer()))
+    while_it_ran_s, afterwards_s = of_others(of_family(readings, waiting))
     assert 0.3 <= while_it_ran_s < while_it_ran_s + afterwards_s < 1.6
 
 
@@ -244,20 +248,21 @@ def test_one_that_ends_and_that_nobody_waits_for_takes_nothing_away_from_what_th
     parent = children([sys.executable, "-c", IGNORING], stdout=subprocess.PIPE)
     ending, hog = psutil.Process(int(parent.stdout.readline())), children(BUSY)
     used_more(ending, 1.0)
-    others = Others(set())
-    before = others.read(Pacer())
+    others = Processes((), set())
+    before = others.read([], Pacer())
     ending.kill()
     assert wait_until(lambda: not psutil.pid_exists(ending.pid), 60)
     used_more(psutil.Process(hog.pid), 0.2)
-    assert cpu_between([before, others.read(Pacer())])[0] > 0.19
+    assert of_others([before, others.read([], Pacer())])[0] > 0.19
 
 
-def stat(pid: int, parent: int, own_s: float, of_children_s: float = 0.0) -> bytes:
+def stat(pid: int, parent: int, own_s: float, of_children_s: float = 0.0, session: int = 0) -> bytes:
     """As the kernel writes it; the name has what names may have. Started when its number was given."""
     ticks, of_children = (int(seconds * os.sysconf("SC_CLK_TCK")) for seconds in (own_s, of_children_s))
-    return b"%d (a ) S 9) S %d 0 0 0 0 0 0 0 0 0 %d 0 %d 0 20 0 1 0 %d 0" % (
+    return b"%d (a ) S 9) S %d 0 %d 0 0 0 0 0 0 0 %d 0 %d 0 20 0 1 0 %d 0 1" % (
         pid,
         parent,
+        session,
         ticks,
         of_children,
         pid,
@@ -266,7 +271,7 @@ def stat(pid: int, parent: int, own_s: float, of_children_s: float = 0.0) -> byt
 
 def test_one_that_ends_while_they_are_read_is_counted_one_reading_late_and_once():
     readings = [
-        CpuTexts(stats, frozenset())
+        ProcessTexts(stats, frozenset())
         for stats in (
             [stat(1, 0, 4.0, 2.0), stat(7, 1, 10.0), stat(8, 1, 1.0)],
             [stat(1, 0, 4.0, 2.0), stat(8, 1, 1.5)],  # its parent was read before it ended
@@ -274,12 +279,12 @@ def test_one_that_ends_while_they_are_read_is_counted_one_reading_late_and_once(
             [stat(1, 0, 4.0, 12.25), stat(8, 1, 2.5)],
         )
     ]
-    assert cpu_between(readings) == pytest.approx([0.5, 0.75, 0.5])
+    assert of_others(readings) == pytest.approx([0.5, 0.75, 0.5])
 
 
 def test_what_nobody_waited_for_is_awaited_for_one_reading_and_no_longer():
     readings = [
-        CpuTexts(stats, frozenset())
+        ProcessTexts(stats, frozenset())
         for stats in (
             [stat(1, 0, 0.0), stat(7, 1, 10.0)],
             [stat(1, 0, 0.0)],
@@ -287,19 +292,96 @@ def test_what_nobody_waited_for_is_awaited_for_one_reading_and_no_longer():
             [stat(1, 0, 0.0, 0.5)],
         )
     ]
-    assert cpu_between(readings) == pytest.approx([0.0, 0.0, 0.5])
+    assert of_others(readings) == pytest.approx([0.0, 0.0, 0.5])
 
 
 def test_child_of_ours_that_ends_is_not_awaited_with_the_others_and_one_that_begins_counts_whole():
     readings = [
-        CpuTexts(stats, frozenset({b"5"}))
+        ProcessTexts(stats, frozenset({b"5"}))
         for stats in (
             [stat(1, 0, 0.0), stat(7, 5, 10.0)],
             [stat(1, 0, 0.0, 0.5)],
             [stat(1, 0, 0.0, 0.5), stat(9, 1, 0.25)],
         )
     ]
-    assert cpu_between(readings) == pytest.approx([0.5, 0.25])
+    assert of_others(readings) == pytest.approx([0.5, 0.25])
+
+
+def of_service(readings: list[list[bytes]], *pids: int) -> list[tuple[float, float]]:
+    """CPU of the service and of the others, of texts as they are read when kvstudy, number 3, is left out."""
+    texts = [ProcessTexts(stats, frozenset({b"3"})) for stats in readings]
+    return [
+        (usage.service_cpu_s, usage.others_cpu_s)
+        for usage in usage_between(texts, frozenset(str(pid).encode() for pid in pids))
+    ]
+
+
+def test_worker_that_the_service_starts_under_load_is_its_own_from_its_first_moment_to_its_end():
+    readings = [
+        [stat(7, 3, 1.0, session=7), stat(8, 7, 1.0, session=7), stat(1, 0, 5.0)],
+        # one more; one that its starter has left to the first process; and one in a session of its own
+        [
+            *[stat(7, 3, 1.0, session=7), stat(8, 7, 1.5, session=7), stat(1, 0, 5.25)],
+            *[stat(9, 7, 2.0, session=7), stat(11, 1, 0.5, session=7), stat(12, 9, 0.25, session=12)],
+        ],
+        # 9 has ended: 7 waited for it, and 12 is the first process's child now
+        [
+            *[stat(7, 3, 1.0, 2.5, session=7), stat(8, 7, 1.5, session=7), stat(1, 0, 5.25)],
+            *[stat(11, 1, 0.5, session=7), stat(12, 1, 0.75, session=12)],
+        ],
+        # 11 and 12 have ended, and who waited for them is not the service
+        [stat(7, 3, 1.0, 2.5, session=7), stat(8, 7, 1.5, session=7), stat(1, 0, 5.25, 1.25)],
+    ]
+    assert of_service(readings, 7, 8) == [(3.25, 0.25), (1.0, 0.0), (0.0, 0.0)]
+
+
+def test_service_that_is_in_a_session_of_others_has_what_it_starts_and_not_what_these_do():
+    readings = [
+        [stat(6, 1, 1.0, session=6), stat(7, 6, 1.0, session=6)],
+        [*[stat(6, 1, 1.5, session=6), stat(7, 6, 2.0, session=6)], stat(9, 7, 0.25, session=6)],
+        [*[stat(6, 1, 1.5, session=6), stat(7, 6, 2.0, session=6)], stat(10, 6, 4.0, session=6)],
+    ]
+    assert of_service(readings, 7) == [(1.25, 0.5), (0.0, 4.0)]
+
+
+STARTING = f"""
+import resource, subprocess, sys
+limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
+sys.stdin.readline()
+while True:
+    subprocess.run({BUSY!r}, preexec_fn=limit)
+"""
+
+
+def test_a_worker_that_a_command_starts_while_it_is_loaded_is_the_services(tmp_path, children):
+    """One after the other, each of which ends after a second of its own CPU time."""
+    service = children([sys.executable, "-c", STARTING], stdin=subprocess.PIPE, start_new_session=True)
+    generator = children(["sleep", "60"])
+    sampler = Sampler((service.pid,), generator.pid, time.monotonic(), tmp_path / "process.csv")
+    sampler.start()
+    assert wait_until(lambda: sampler._readings, 60)
+    alone = psutil.Process(service.pid).memory_info().rss
+    service.stdin.write(b"\n")
+    service.stdin.flush()
+    assert wait_until(lambda: has_read(sampler, 3), 60)
+    rows = sampler.stop()
+    assert sum(row["service_cpu_s"] for row in rows) > 0.3
+    assert max(row["service_threads"] for row in rows) == 2
+    assert max(row["service_rss_bytes"] for row in rows) > 1.3 * alone
+
+
+def test_one_that_ended_since_they_were_looked_for_or_between_two_looks_ends_no_series(tmp_path, children):
+    service, generator = children(["sleep", "60"]), children(["sleep", "60"])
+    gone, ending = children(["true"]), children(["sleep", "60"])
+    gone.wait()
+    pids = (service.pid, gone.pid, ending.pid)
+    sampler = Sampler(pids, generator.pid, time.monotonic(), tmp_path / "process.csv")
+    sampler.start()
+    assert wait_until(lambda: has_read(sampler, 1), 60)
+    ending.kill()
+    ending.wait()
+    assert wait_until(lambda: has_read(sampler, 3), 60)
+    assert [row["service_threads"] for row in sampler.stop()][-1] == 1
 
 
 def test_parent_is_read_before_its_child_also_when_numbers_have_begun_anew(monkeypatch):
@@ -309,11 +391,11 @@ def test_parent_is_read_before_its_child_also_when_numbers_have_begun_anew(monke
     monkeypatch.setattr(
         kernel_counts, "_read_file", lambda path: read.append(path.split("/")[2]) or texts.get(read[-1], b"")
     )
-    others = Others(set())
+    others = Processes((), set())
     monkeypatch.setattr(others, "_all_are_seen", True)
-    others.read(Pacer())
+    others.read([], Pacer())
     read.clear()
-    others.read(Pacer())
+    others.read([], Pacer())
     assert read == ["1", "9", "7"]
 
 

@@ -85,7 +85,8 @@ def test_three_values_need_a_baseline_and_then_make_two_duets(tmp_path):
 
 def test_one_side_only_is_refused_with_both_ways_to_a_second(tmp_path):
     assert refused(tmp_path) == (
-        "one side only: trial varies no option of the service, of the JVM, or size of the values\n"
+        "one side only: trial varies no option of the service or of the JVM, no subject and no size of the "
+        "values\n"
         "  give two builds, as --builds main ., or a factor of two values, as service: {handler: "
         "[selector, workers]}"
     )
@@ -139,6 +140,31 @@ def test_two_rates_of_one_workload_are_refused_until_one_is_chosen(tmp_path):
     )
     (one,) = comparisons(experiment(tmp_path, rate=[1000, 2000]), builds=("a", "b"), only=["rate=2000"])
     assert one.loads[0].a.offered_rate_rps == 2000
+
+
+def test_two_numbers_of_records_are_refused_until_one_is_chosen(tmp_path):
+    """Of a fixed number of keys, which does not tell them apart."""
+    several = {"workload": {"script": "get", "key_count": 500}, "fill": [1000, 3000]}
+    assert "one duet: get: they differ in records\n" in refused(tmp_path, **several, builds=("a", "b"))
+    sides = {"service": {"handler": ["selector", "workers"]}}
+    assert "one duet: get: they differ in records\n" in refused(tmp_path, **several, **sides)
+    (one,) = comparisons(experiment(tmp_path, **several, **sides), only=["records=1000"])
+    assert [load.of(side).fill["records"] for load in one.loads for side in SIDES] == [1000, 1000]
+
+
+def test_a_side_that_is_not_filled_has_the_load_of_one_that_is(tmp_path):
+    filled = {"workload": {"script": "get", "key_count": 1000}, "fill": 1000}
+    (one,) = comparisons(experiment(tmp_path, **filled, subject=["kv-service", "empty"]))
+    assert [bool(one.loads[0].of(side).fill) for side in SIDES] == [True, False]
+
+
+def test_a_port_without_a_next_one_is_refused(tmp_path):
+    sides = {"service": {"handler": ["selector", "workers"]}}
+    assert refused(tmp_path, **sides, port=65535) == (
+        "two sides need two ports, and there is none above: port=65535\n"
+        "  choose a lower one, or port: 0, which takes free ones"
+    )
+    assert comparisons(experiment(tmp_path, **sides, port=65534))
 
 
 def test_the_size_of_values_makes_sides_where_they_are_read_only(tmp_path):

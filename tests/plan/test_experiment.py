@@ -163,6 +163,22 @@ def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
         ({}, ("repeats",), "required key is missing: repeats"),
         ({"generator": "wrk"}, (), "generator: generator wrk has no rate: write rate: closed"),
         ({"generator": "wrk2", "rate": "closed"}, (), "generator: generator wrk2 has no closed loop"),
+        (
+            {"generator": "wrk", "rate": "closed", "duration": "5500ms"},
+            (),
+            "duration: generator wrk takes whole seconds: 5500ms",
+        ),
+        (
+            {"generator": ["loadgen", "wrk2"], "timeout": "400us"},
+            (),
+            "timeout: generator wrk2 takes whole seconds: 400us",
+        ),
+        (
+            {"generator": "wrk2", "profile": {"events": "cpu", "duration": "4500ms"}},
+            (),
+            "profile: generator wrk2 takes whole seconds: 4500ms",
+        ),
+        ({"generator": "wrk2", "rate": 0.5}, (), "rate: generator wrk2 takes whole rates: 0.5"),
         ({"workload": "get"}, (), "workload: workload get reads keys that nothing wrote"),
         (
             {"workload": {"script": "get", "key_count": 500}, "fill": 100},
@@ -175,6 +191,11 @@ def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
             "unique_put would write keys twice: key_count=100",
         ),
         ({"workload": {"script": "put", "value_bytes": 16}}, (), "value_bytes must exceed key_bytes"),
+        (
+            {"workload": {"script": "put", "key_bytes": 8, "key_count": 10**8}},
+            (),
+            "key_bytes must exceed the digits: workload=put key_bytes=8 keys=100000000",
+        ),
         ({"workload": "my_own"}, (), "workload: no such workload: my_own"),
         ({"repeats": 10**9}, (), "repeats: input should be less than or equal to 1000: 1000000000"),
         ({"method": "GET"}, (), "method: workload put sends PUT: method=GET"),
@@ -248,6 +269,8 @@ def test_a_profile_may_have_any_name_of_its_own(tmp_path):
     [
         ("question: [1,\nexpectation: 2", "not valid YAML"),
         ("a: 1\na: 2\n", r"trial\.yaml:\d: not valid YAML: found duplicate key"),
+        ("question: 2026-13-45\n", "trial.yaml: not valid YAML: month must be in"),
+        pytest.param("fill: " + "9" * 5000, "trial.yaml: not valid YAML: ", id="5000 digits"),
         ("- a\n", "an experiment is a mapping"),
         ("", "an experiment is a mapping"),
     ],
@@ -403,3 +426,86 @@ def test_capital_letters_are_answered_with_the_name_that_was_meant(tmp_path):
 
 def test_more_connections_than_the_generator_can_have_are_refused(tmp_path):
     assert ": connections: input should be less than" in refused(tmp_path, {"connections": 10**9}).message
+
+
+SEARCH = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 1000}
+
+
+def test_a_search_with_a_profile_is_refused(tmp_path):
+    error = refused(tmp_path, {"search": SEARCH, "profile": "cpu"}, without=("rate",))
+    assert error.message.endswith(f":{line_of(tmp_path, 'profile')}: profile: a search has no profiled runs")
+    assert error.hint == "leave profile out, or profile at a rate: rate: 20000"
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "bound"),
+    [
+        ("duration", {"duration": "3000000s"}, "a duration is at most 7 days: '3000000s'"),
+        ("timeout", {"timeout": "9" * 309 + "s"}, "a duration is at most 7 days: '999"),
+        ("rate", {"rate": 10**9}, "a rate is at most 100M requests per second: 1000000000"),
+        ("head_start", {"head_start": 10**309}, "a size is at most 1 PiB: 1000"),
+        ("fill.records", {"fill": 10**400}, "input should be less than or equal to 1125899906842623: 1000"),
+        (
+            "workload.value_bytes",
+            {"workload": {"script": "put", "value_bytes": 10**10}},
+            "input should be less than or equal to 1073741824: 10000000000",
+        ),
+        (
+            "workload.read_share",
+            {"workload": {"script": "mixed", "read_share": float("nan")}},
+            "input should be a finite number: nan",
+        ),
+        (
+            "search.trials_max",
+            {"search": SEARCH | {"trials_max": 10**6}},
+            "input should be less than or equal to 10000: 1000000",
+        ),
+        (
+            "compare.closed_pairs",
+            {"compare": {"closed_pairs": 10**400}},
+            "input should be less than or equal to 10000: 1000",
+        ),
+        (
+            "threads",
+            {"connections": 2000, "threads": "connections"},
+            "generator loadgen has at most 1024 threads: threads=2000",
+        ),
+        ("jvm.options", {"jvm": {"options": ["-Xmx2T"]}}, "not a size: '2T'; write bytes"),
+    ],
+)
+def test_a_number_mistyped_by_some_digits_is_refused_with_its_bound(tmp_path, key, change, bound):
+    assert f": {key}: {bound}" in refused(tmp_path, change).message
+
+
+def test_two_scripts_of_one_name_are_refused_since_their_runs_would_pass_for_repeats(tmp_path):
+    scripts = [str(tmp_path / folder / "own.lua") for folder in ("one", "other")]
+    message = refused(tmp_path, {"workload": scripts, "method": "GET"}).message
+    assert message.endswith(f": workload: two scripts have one name, own: {scripts[0]}, {scripts[1]}")
+
+
+def test_a_time_to_spin_is_given_to_loadgen_without_its_blanks(tmp_path):
+    assert load(tmp_path, WHOLE | {"spin": [" 50 us ", "off"]}).spin == ["50us", "off"]
+
+
+MERGING = """
+profiles:
+  quick: &quick {repeats: 3, duration: 9s, warm_up: 5s}
+  full: {<<: *quick, repeats: 9}
+"""
+
+
+def test_a_profile_may_be_merged_from_another_one(tmp_path):
+    text = plain_yaml.safe_dump(WHOLE) + MERGING
+    full = load(tmp_path, text=text, preset="full")
+    assert (full.repeats, full.duration, full.warm_up) == (9, 9.0, 5.0)
+    with pytest.raises(ExperimentError) as caught:
+        load(tmp_path, text=text.replace("repeats: 9", "duration: 4s"))
+    assert f"trial.yaml:{line_of(tmp_path, 'full')}: warm_up: warm_up must be shorter" in caught.value.message
+
+
+def test_a_profile_of_nothing_is_refused_with_its_line_also_beside_parameters(tmp_path):
+    refused(tmp_path, {"profiles": {"quick": None}})
+    with pytest.raises(ExperimentError) as caught:
+        Experiment.from_parameters({"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1})
+    told = f"trial.yaml:{line_of(tmp_path, 'quick')}: profiles.quick: must be a mapping of keys to values"
+    assert caught.value.message.endswith(told)

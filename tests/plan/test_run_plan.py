@@ -80,6 +80,15 @@ def test_profiled_runs_come_last_and_only_for_what_was_asked():
     }
 
 
+@pytest.mark.parametrize("asked", ["path", "name"])
+def test_a_script_of_ones_own_is_profiled_by_its_path_or_its_name(tmp_path, asked):
+    script = tmp_path / "Own-Script.lua"
+    script.write_text("")
+    profile = {"events": "cpu", "workload": {"path": str(script), "name": "own_script"}[asked]}
+    runs = planned(workload=["put", str(script)], method="PUT", fill=None, profile=profile).runs
+    assert {run.configuration.workload for run in runs if run.profile} == {"own_script"}
+
+
 def test_only_runs_that_read_are_filled_and_read_all_filled_keys_unless_told_otherwise():
     runs = planned(workload=["put", "unique_get", {"script": "repeated_get", "key_count": 5}]).runs
     assert {
@@ -207,6 +216,10 @@ def test_only_selects_by_value_and_keeps_the_place_in_the_plan():
 def test_only_that_selects_nothing_is_refused(only, words):
     with pytest.raises(ExperimentError, match=words):
         selected(planned(), only)
+
+
+def test_a_rate_of_over_a_million_is_chosen_by_its_digits():
+    assert len(selected(planned(workload="put", rate=[1_000_000, 1_234_567]), ["rate=1234567"]).runs) == 6
 
 
 def test_runs_of_another_generator_are_told_apart_in_the_plan():

@@ -72,6 +72,11 @@ def configurations(tmp_path, **change):
             "as /{key}",
         ),
         (
+            COMMAND | {"paths": {"PUT": "/größe/{key}"}},
+            "subject.paths: a path is sent as it is, in ASCII and without blanks: PUT: '/größe/{key}'",
+            "percent-encode it: /gr%C3%B6%C3%9Fe/{key}",
+        ),
+        (
             {"url": "127.0.0.1:80"},
             "subject.url: not an address of HTTP: '127.0.0.1:80'",
             "as http://127.0.0.1:8080",

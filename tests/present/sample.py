@@ -253,6 +253,7 @@ def _row(
         "pinning": "not pinned",
         "service_program": '{"digest": "a"}',
         "generator_program": "b",
+        "script_digest": "c",
         "machine": "{}",
         "hosts": "one machine",
         "search": "",

@@ -3,10 +3,13 @@
 import json
 
 import pytest
-from sample import empty_tables, keep, sample_tables
+from sample import empty_tables, failed, keep, sample_tables
 
-from kvstudy.analyse.answers import ruler
+from kvstudy.analyse.answers import Answer, ruler
+from kvstudy.analyse.claim import Claim, Place
 from kvstudy.analyse.comparison.words import SAME
+from kvstudy.analyse.intervention import CAUSED
+from kvstudy.analyse.linked import LINKED
 from kvstudy.present import cards, headlines, words
 from kvstudy.present.cards import Bar, Card
 from kvstudy.project import project_root
@@ -79,7 +82,7 @@ def test_shares_of_the_processor_are_those_of_one_workload_and_never_of_a_pool()
 
 
 def test_a_rate_that_was_the_highest_offered_is_no_limit():
-    found = keep(sample_tables(), lambda run: not run.profiled and run.offered_rate_rps < 5000)
+    found = keep(sample_tables(repeats=5, profiled=False), lambda run: run.offered_rate_rps < 5000)
     card = of_page(found, "04-capacity")
     assert {bar.text for bar in card.bars} == {f"≥ {words.rate(4000.0)}"}
     assert "≥" in card.of
@@ -91,9 +94,48 @@ def test_a_rate_that_was_not_held_is_told_with_its_workload_and_connections():
     assert "≥" not in "".join(bar.text for bar in card.bars)
 
 
+def test_from_three_runs_at_a_rate_the_card_has_no_bar_of_what_was_held():
+    card = of_page(sample_tables(repeats=3, profiled=False), "04-capacity")
+    assert card.answer.startswith("Cannot tell") and not card.bars
+    assert "4 of 4 combinations undecided" in card.sure
+
+
+def test_the_card_of_a_rate_that_was_not_held_names_its_option():
+    found = sample_tables(
+        rates=(1000.0, 4000.0),
+        connections=(4,),
+        workloads=("unique_put",),
+        repeats=5,
+        labels=("a", "b"),
+        profiled=False,
+    )
+    variants = found.runs["label"].map({"a": "wal=interval", "b": "wal=always"})
+    lost = (variants == "wal=always") & (found.runs["offered_rate_rps"] == 4000.0)
+    achieved_rps = found.runs["achieved_rate_rps"].mask(lost, 2000.0)
+    found = found.but(runs=found.runs.assign(variant=variants, label="", achieved_rate_rps=achieved_rps))
+    found = failed(found, found.runs.loc[lost, "run_id"], "rate_held", excluded="service")
+    answer = of_page(found, "04-capacity").answer.replace("\u00a0", " ").replace("\u202f", " ")
+    assert answer == "Unique PUT (wal=always): 1 000 r/s are held on 4 connections, 4 000 are not."
+
+
+def test_the_card_names_what_went_away_with_the_cause(monkeypatch):
+    place = Place("unique_put", 4, 1000.0, "reproduce")
+    cause = Claim(place, "p99", "ratio", 0.4, word=CAUSED, variant="flush", also=("compaction", "wal_sync"))
+    tie = Claim(place, "slow answers that waited with it", "share", 0.5, word=LINKED, variant="flush")
+    limit = Claim(place, "slow answers take over", "us", 900.0)
+    monkeypatch.setattr(headlines.tail, "caused", lambda _tables: Answer((cause,), 16))
+    monkeypatch.setattr(headlines.tail, "linked", lambda _tables: Answer((limit, tie), 6))
+    found = sample_tables(profiled=False)
+    card = of_page(found.but(runs=found.runs.assign(experiment="reproduce")), "07-tail")
+    assert card.answer.replace("\u00a0", " ") == (
+        "Flush, or compaction and WAL sync that went away with it, causes it: without it p99 is 0.40 ×."
+    )
+    assert len(card.answer.split()) <= headlines.WORDS_MAX
+
+
 def test_bars_leave_no_workload_out_silently():
     names = ("put", "get", "unique_put", "unique_get", "repeated_put", "repeated_get", "mixed")
-    found = sample_tables(workloads=names, rates=(1000.0,), connections=(4,), profiled=False)
+    found = sample_tables(workloads=names, rates=(1000.0,), connections=(4,), repeats=5, profiled=False)
     (bar,) = of_page(found, "04-capacity").bars
     assert bar.label == "each of 7 workloads" and "unique PUT" in bar.hover
     card = of_page(found, "03-percentiles")

@@ -253,3 +253,36 @@ def _joined(first, second):
         first,
         runs=pd.concat([first.runs.assign(connections=4), renamed.assign(connections=4)], ignore_index=True),
     )
+
+
+def test_a_rate_that_most_runs_did_not_survive_is_not_reproduced_as_held(reports):
+    held = runs_of("report-2", "put", 2000)
+    lost = runs_of("report-2", "put", 2000, repeats=20)
+    lost = replace(
+        lost,
+        runs=lost.runs.assign(
+            run_id=lost.runs["run_id"] + "-lost",
+            outcome="failed: service ended: exit_code=1",
+            verdict="FAIL",
+            excluded="service",
+            achieved_rate_rps=float("nan"),
+        ),
+    )
+    assert verdict(reports, together(held, lost), "r2-put-2000-held") == verdicts.NOT_REPRODUCED
+
+
+def test_claims_of_an_experiment_as_a_whole_are_of_its_runs_at_every_rate():
+    one = sample_tables(workloads=("put",), connections=(4,), rates=(1000.0,))
+    profiled = one.runs[one.runs["profiled"]]
+    both = replace(
+        one,
+        runs=pd.concat(
+            [profiled, profiled.assign(run_id=profiled["run_id"] + "-b", offered_rate_rps=20_000.0)],
+            ignore_index=True,
+        ).assign(experiment="report-2"),
+        stacks=pd.concat(
+            [one.stacks, one.stacks.assign(run_id=one.stacks["run_id"] + "-b")], ignore_index=True
+        ),
+    )
+    found = rules.RULES["r4-syscalls"].measure(both)
+    assert found.runs == 2 and found.mixed == ""

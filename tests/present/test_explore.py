@@ -6,7 +6,7 @@ from IPython.display import Markdown
 from sample import sample_tables
 
 from kvstudy.errors import KvstudyError
-from kvstudy.present import explore
+from kvstudy.present import explore, words
 from kvstudy.present.page import PLOTLY_MIME
 from kvstudy.project import EXPORT_VARIABLE
 
@@ -55,6 +55,31 @@ def test_a_run_alone_says_its_experiment_and_variant(choices):
     run = choices.experiment_tables("sample").runs.iloc[0]
     now = choices.first(None, None, run["run_id"], 50.0)
     assert now.run_id == run["run_id"] and now.variant == explore.variants(now.tables.runs).iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "told"),
+    [
+        (
+            "workload_args",
+            ['{"value_bytes": 100}', '{"value_bytes": 4096}'],
+            ["value 100 B", "value 4.00 KiB"],
+        ),
+        ("generator", ("loadgen", "wrk2"), ["loadgen", "wrk2"]),
+        ("server", ("kv-service", "nginx"), ["kv-service", "nginx"]),
+    ],
+)
+def test_two_sizes_of_values_are_two_variants_and_so_are_loadgen_and_wrk2(column, values, told):
+    found = sample_tables(workloads=("repeated_get",), connections=(4,), rates=(1000.0,), repeats=4)
+    given = found.runs["repeat"].le(2).map({True: values[0], False: values[1]})
+    found = found.but(runs=found.runs.assign(**{column: given}))
+    choices = explore.Choices(found)
+    usual = f"repeated_get, 4 connections, {words.rate(1000.0)}, sample"
+    assert choices.variants("sample") == [f"{usual}, {text}" for text in told]
+    last = found.runs.loc[~found.runs["profiled"], "run_id"].iloc[-1]
+    now = choices.first(None, None, last, 99.0)
+    assert now.variant == f"{usual}, {told[1]}" and choices.runs("sample", now.variant)[1] == last
+    assert set(now.percentiles["repeat"]) == {"3", "4"}, "others are no repeats of it"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from sample import empty_tables, failed, keep, sample_tables
 
 from kvstudy.errors import KvstudyError
 from kvstudy.present import flame
-from kvstudy.present.flame_difference import between, comparable, difference, difference_page
+from kvstudy.present.flame_difference import between, comparable, difference, difference_page, shares
 from kvstudy.present.stack_tree import StackTree
 
 
@@ -60,6 +60,15 @@ def test_valid_runs_that_are_alike_in_all_else_are_compared(two_labels):
 def test_as_many_runs_of_one_side_as_of_the_other(two_labels):
     lone = keep(two_labels, lambda run: run.label == "before" or run.workload == "repeated_get")
     assert sorted(comparable(lone, "label", "before", "after").runs["label"]) == ["after", "before"]
+
+
+def test_shares_of_two_workloads_are_bars_of_their_own(two_labels):
+    found = shares(two_labels, "label", "before", "after")
+    assert set(found["side"]) == {
+        f"{label}, {workload}" for label in ("before", "after") for workload in ("unique_put", "repeated_get")
+    }
+    one = keep(two_labels, lambda run: run.workload == "unique_put")
+    assert set(shares(one, "label", "before", "after")["side"]) == {"before", "after"}
 
 
 def test_a_difference_of_invalid_runs_says_so_and_ranks_nothing(two_labels):

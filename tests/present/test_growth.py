@@ -113,7 +113,18 @@ def test_the_most_work_is_compared_with_the_least_in_the_words_of_every_page(mak
 def test_runs_of_other_programs_share_no_median_with_these(make):
     make("connections", {64: 300, 1000: 600})
     make("connections", {64: 900}, jvm=["-Xmx1g"])
-    assert "too few runs count" in growth.grown(growth.measured(), growth.CONNECTIONS)
+    found = growth.measured()
+    assert "get: runs of 2 configurations share no median (jvm" in growth.grown(found, growth.CONNECTIONS)
+    assert growth.headline(found) is None
+    figure = drawn.by_work(found, growth.CONNECTIONS)
+    lines = {trace.name: trace for trace in figure.data if trace.mode == "lines" and trace.xaxis == "x"}
+    assert [len(lines[name].x) for name in sorted(lines) if name.startswith("get, jvm")] == [2, 1]
+
+
+def test_a_step_from_one_build_to_another_is_no_growth(make):
+    make("connections", {64: 300})
+    make("connections", {1000: 600}, jvm=["-Xmx1g"])
+    assert "share no median (jvm" in growth.grown(growth.measured(), growth.CONNECTIONS)
 
 
 def test_one_amount_of_work_says_nothing_of_growth(make):
@@ -149,3 +160,10 @@ def test_the_card_says_of_a_growth_what_the_page_says_and_no_more(make):
     card = next(card for card in headlines.index(found).cards if card.page == "11-growth")
     (word,) = set(growth.compared(found)["word"])
     assert word == "cannot tell" and card.answer.endswith("(cannot tell).")
+
+
+def test_work_that_loses_its_runs_is_a_row_without_a_ratio(make):
+    make("connections", {64: 300, 1000: 600})
+    make("connections", {1000: 600}, repeats=2, counted={"errors": {"read": 2}})
+    (lost,) = growth.compared(growth.measured()).query("measure == 'invalid runs'").to_dict("records")
+    assert (lost["ratio"], lost["least work"], lost["most work"]) == ("–", "0 %", "25.0 %")

@@ -1,7 +1,10 @@
 """A part of a run and what ran then: everything that the page needs is in the fragment."""
 
+import gzip
 import json
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,11 @@ from kvstudy.analyse.tables import study_tables
 from kvstudy.present import moment
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record.heatmap import BLOCK_S, TimedSamples
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.append(str(CHECKOUT / "tests" / "analyse"))
+
+from run_maker import START_EPOCH_S, RunMaker
 
 
 def stored(html: str) -> dict:
@@ -74,3 +82,26 @@ def test_a_notebook_carries_the_script_and_an_exported_page_does_not(tables, mon
     assert "window.Plotly" in moment.shown(one).data
     monkeypatch.setenv(EXPORT_VARIABLE, "1")
     assert "window.Plotly" not in moment.shown(one).data
+
+
+def test_samples_of_a_host_two_seconds_ahead_lie_where_its_events_lie(tmp_path):
+    """Events were moved to the run's clock when the run was sealed; the heat map has the host's own."""
+    page = sorted((CHECKOUT / "data" / "reference").glob("reproduce/*-profiled/cpu.heatmap.html.gz"))[0]
+    by_host_ms = round(1000 * (START_EPOCH_S + 0.5 + 2))
+    samples = gzip.decompress(page.read_bytes()).decode()
+    samples = re.sub(r"let startMs = \d+;", f"let startMs = {by_host_ms};", samples)
+    clock = {"a": {"offset_us": -2_000_000.0, "bound_us": 40.0, "round_trip_us": 40.0}}
+    machine = {"clocks": {"reference": "b", "before": clock, "after": clock}}
+    flush = {"kind": "flush", "start_utc": "2026-11-20T20:42:25.500Z", "duration_ms": 90, "attributes": {}}
+    RunMaker(tmp_path / "raw")(
+        experiment="reproduce",
+        profile=["cpu"],
+        hosts={"service": "a", "generators": ["b"]},
+        events=[flush],
+        stacks={"cpu": "a;b 3\n"},
+        more={"cpu.heatmap.html": samples, "machine.json": json.dumps(machine)},
+    )
+    found = study_tables(tmp_path, experiment="reproduce", progress=False)
+    (run,) = stored(moment.shown(found).data)["runs"]
+    (start_s,) = [start_s for kind, start_s, _ in run["events"] if kind == "flush"]
+    assert run["profile"]["begin_s"] == start_s == 0.5

@@ -261,3 +261,36 @@ def test_what_is_decided_is_a_chart_of_its_own_with_the_largest_difference_on_to
     assert "p" in figure.layout.yaxis.categoryarray[-1] and "CPU" in figure.layout.yaxis.categoryarray[0]
     undecided = compared_options(varied("gc", ["gc=G1", "gc=Z"], repeats=2))
     assert "Nothing to draw" in decided_figure(undecided).layout.title.text
+
+
+def test_of_two_builds_at_the_highest_rate_each_is_told_with_what_tells_it_apart():
+    slower = varied("wal", ["wal=interval", "wal=always"], slower=3.0)
+    rebuilt = varied("wal", ["wal=interval", "wal=always"])
+    both = replace(
+        slower,
+        runs=pd.concat(
+            [
+                slower.runs,
+                rebuilt.runs.assign(run_id=rebuilt.runs["run_id"] + "-b", service_program='{"digest": "b"}'),
+            ],
+            ignore_index=True,
+        ),
+        percentiles=pd.concat(
+            [
+                slower.percentiles,
+                rebuilt.percentiles.assign(run_id=rebuilt.percentiles["run_id"] + "-b"),
+            ],
+            ignore_index=True,
+        ),
+    )
+    top = at_highest_rate(compared_options(both))
+    assert (top["measure"] == "p50").sum() == 2 and top["differs"].str.contains("digest=").all()
+    text = answers.summarize_options(both).data
+    assert "wal=always (service_program digest=a) instead of wal=interval is the same" in text
+    assert "wal=always (service_program digest=b) instead of wal=interval is the same" in text
+
+
+def test_what_has_a_page_of_its_own_is_no_option_of_the_service():
+    of_tail = varied("tail-intervention", ["compaction=leveled", "compaction=none"], slower=3.0)
+    assert compared_options(of_tail).empty
+    assert "tail-intervention" not in answers.summarize_options(of_tail).data

@@ -1,6 +1,7 @@
 """Page 10: the service beside others, in the words of every page; what to type where nobody measured it."""
 
 import sys
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +23,15 @@ def make(tmp_path, monkeypatch):
     monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
     for borrowed in ("notebooks", "experiments"):
         (tmp_path / borrowed).symlink_to(CHECKOUT / borrowed)
-    made, random = RunMaker(tmp_path / "data" / "raw"), np.random.default_rng(7)
+    made, random, numbers = RunMaker(tmp_path / "data" / "raw"), np.random.default_rng(7), count(1)
 
     def of(repeats=6, servers=SLOWNESS, sizes=(100, 10_000), **changes):
-        number = 0
         for server in servers:
             for size in sizes:
                 for repeat in range(1, repeats + 1):
-                    number += 1
                     typical_us = SLOWNESS[server] * (200 + size / 100) * random.normal(1, 0.02)
                     made(
-                        f"20261120T2042{number:02d}Z-{server}-rep{repeat}",
+                        f"20261120T2042{next(numbers):02d}Z-{server}-rep{repeat}",
                         **{
                             "experiment": "peers",
                             "server": server,
@@ -94,3 +93,28 @@ def test_without_a_measurement_the_page_says_what_to_type(make):
     assert "make peers" in drawn.by_size(found).layout.meta["drawn"]
     assert peers.compared(found).empty and "make peers" in peers.compared(found).attrs["missing"]
     assert "make peers" in peers.held(found).attrs["missing"]
+
+
+def test_a_peer_that_loses_its_runs_is_a_row_without_a_ratio(make):
+    make(servers=["kv-service", "nginx"], sizes=(100,))
+    make(servers=["nginx"], sizes=(100,), repeats=2, counted={"errors": {"read": 2}})
+    (lost,) = peers.compared(peers.measured()).query("measure == 'invalid runs'").to_dict("records")
+    assert (lost["peer"], lost["ratio"]) == ("nginx", "–")
+    assert (lost["kv-service"], lost["of the peer"], lost["runs"]) == ("0 %", "25.0 %", "6 and 8")
+
+
+def test_two_builds_are_two_lines_and_neither_is_a_median_of_both(make):
+    make(servers=["kv-service"], tool_digests={"service": "jar-1"})
+    make(servers=["kv-service"], tool_digests={"service": "jar-2"}, seconds=[np.full(2000, 900)] * 6)
+    figure = drawn.by_size(peers.measured())
+    lines = {trace.name: list(trace.y) for trace in figure.data if trace.mode == "lines"}
+    first, second = (lines[f"kv-service, service_program digest=jar-{build}"] for build in (1, 2))
+    assert max(first) < 0.0004 and second == pytest.approx([0.0009, 0.0009], rel=0.01)
+
+
+def test_of_two_builds_each_is_told_the_rates_that_it_holds(make):
+    make(servers=["kv-service"], sizes=(100,), tool_digests={"service": "jar-1"})
+    slow = [np.full(700, 900)] * 6
+    make(servers=["kv-service"], sizes=(100,), tool_digests={"service": "jar-2"}, seconds=slow)
+    (cell,) = peers.held(peers.measured())["kv-service"].str.replace("\u202f", " ")
+    assert "digest=jar-1: every rate, to 2 000 r/s" in cell and "digest=jar-2: not 2 000 r/s" in cell

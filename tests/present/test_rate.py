@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 from sample import empty_tables, sample_tables
 
 from kvstudy.analyse.rates import saturation_points
@@ -20,6 +21,12 @@ def _runs(pairs):
             for offered, achieved in pairs
         ]
     )
+
+
+@pytest.fixture(scope="module")
+def five():
+    """As many runs at each rate as a word needs; 16 000 r/s is past saturation."""
+    return sample_tables(repeats=5, seconds=2, profiled=False)
 
 
 def test_saturation_is_the_lowest_rate_whose_median_is_under_99_percent():
@@ -40,10 +47,24 @@ def test_no_saturation_is_made_up_where_every_rate_was_held():
     assert np.isnan(point["saturation_rps"])
 
 
-def test_the_saturation_point_is_drawn_in_every_panel(tables):
-    figure = latency_against_rate(tables, panel_by="workload")
+def test_the_saturation_point_is_drawn_in_every_panel(five):
+    figure = latency_against_rate(five, panel_by="workload")
     assert {shape.x0 for shape in figure.layout.shapes} == {16000.0}
     assert {shape.xref for shape in figure.layout.shapes} == {"x", "x2"}
+
+
+def test_a_run_that_died_without_a_result_did_not_hold_its_rate_in_either_chart(five):
+    died = five.runs["offered_rate_rps"] == 4000.0
+    runs = five.runs.assign(
+        outcome=five.runs["outcome"].mask(died, "failed: service ended: exit_code=1"),
+        verdict=five.runs["verdict"].mask(died, "FAIL"),
+        excluded=five.runs["excluded"].mask(died, "service"),
+        achieved_rate_rps=five.runs["achieved_rate_rps"].mask(died),
+    )
+    gone = five.percentiles["run_id"].isin(runs.loc[died, "run_id"])
+    found = replace(five, runs=runs, percentiles=five.percentiles[~gone])
+    for figure in (latency_against_rate(found), achieved_against_offered(found)):
+        assert {shape.x0 for shape in figure.layout.shapes} == {4000.0}
 
 
 def test_every_run_is_a_point_and_invalid_ones_are_crosses(tables):
@@ -57,26 +78,42 @@ def test_every_run_is_a_point_and_invalid_ones_are_crosses(tables):
     assert crosses[0].marker.line.color == theme.INVALID
 
 
-def test_the_finding_names_the_rate_that_was_held(tables):
-    assert "held 4\u202f000 r/s" in latency_against_rate(tables, panel_by="workload").layout.meta["finding"]
+def test_the_finding_names_the_rate_that_was_held(five):
+    assert "held 4\u202f000 r/s" in latency_against_rate(five, panel_by="workload").layout.meta["finding"]
 
 
-def test_a_dashed_line_is_spoken_of_only_where_there_is_one(tables):
-    assert "dashed" in latency_against_rate(tables).layout.meta["drawn"]
-    slow = latency_against_rate(tables.select(offered_rate_rps=[1000.0, 4000.0]))
+def test_from_three_runs_at_a_rate_the_chart_says_no_more_than_the_table(tables):
+    for draw in (latency_against_rate, achieved_against_offered):
+        meta = draw(tables).layout.meta
+        assert meta["finding"] == "Cannot tell which rate is held: fewer than 5 runs at a rate"
+        assert not draw(tables).layout.shapes and "dashed" not in meta["drawn"]
+    assert set(summary.held(tables)["highest rate held"]) == {"cannot tell"}
+
+
+def test_beside_lines_of_five_runs_at_a_rate_those_of_fewer_are_counted(five):
+    few = (five.runs["workload"] == "unique_put") & (five.runs["repeat"] > 3)
+    mixed = five.only(five.runs.loc[~few, "run_id"])
+    finding = latency_against_rate(mixed, panel_by="workload").layout.meta["finding"]
+    assert "held 4\u202f000 r/s" in finding
+    assert finding.endswith("; of 2 of 4 lines the runs cannot tell: fewer than 5 runs at a rate")
+
+
+def test_a_dashed_line_is_spoken_of_only_where_there_is_one(five):
+    assert "dashed" in latency_against_rate(five).layout.meta["drawn"]
+    slow = latency_against_rate(five.select(offered_rate_rps=[1000.0, 4000.0]))
     assert not slow.layout.shapes and "dashed" not in slow.layout.meta["drawn"]
 
 
-def test_of_lines_that_all_held_their_rates_none_is_named_as_the_best(tables):
+def test_of_lines_that_all_held_their_rates_none_is_named_as_the_best(five):
     finding = latency_against_rate(
-        tables.select(offered_rate_rps=[1000.0, 4000.0]), panel_by="workload"
+        five.select(offered_rate_rps=[1000.0, 4000.0]), panel_by="workload"
     ).layout.meta["finding"]
     assert (
         finding.startswith("Every offered rate was achieved, up to 4\u202f000 r/s, there with p99 ")
         and "unique_put" not in finding
     )
     assert (
-        achieved_against_offered(tables.select(offered_rate_rps=4000.0)).layout.meta["finding"]
+        achieved_against_offered(five.select(offered_rate_rps=4000.0)).layout.meta["finding"]
         == "The only rate offered, 4\u202f000 r/s, was achieved"
     )
 

@@ -111,6 +111,13 @@ def test_of_two_bars_each_is_told_by_its_own_numbers():
     assert finding == "Most cpu goes to store 100 % (a); JIT 100 % (b)"
 
 
+def test_of_more_bars_it_is_told_in_how_many_and_no_median_of_them():
+    finding = subsystem_shares(
+        _shares(("a", "store", 1.0, ""), ("b", "JIT", 0.9, ""), ("b", "GC", 0.1, ""), ("c", "JIT", 1.0, ""))
+    ).layout.meta["finding"]
+    assert finding == "Most cpu goes to JIT in 2 of 3 bars and store in 1 of 3 bars"
+
+
 def test_a_heading_is_short_enough_for_a_telephone():
     shares = pd.concat(
         [_shares(("before", "store", 1.0, "")).assign(event=event) for event in PROFILE_EVENTS]

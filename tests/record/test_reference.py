@@ -1,10 +1,17 @@
 """What is committed: copied as it was sealed but for what only repeats the rest, and chosen by what the
 machine did and by nothing else."""
 
-import pytest
+import json
 
-from kvstudy.errors import RunFolderError, SealBroken
+import pytest
+from trial import TRIAL
+
+from kvstudy import cli
+from kvstudy.errors import ExperimentError, RunFolderError, SealBroken
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import plan
 from kvstudy.record import reference
+from kvstudy.record.copies import BY_THE_MOMENT
 from kvstudy.record.reference import publish
 from kvstudy.record.run_folder import DUET, DUET_FACTS, REQUIRED_FACTS, RunWriter, sealed_runs
 from kvstudy.record.verification import verify_all
@@ -147,12 +154,14 @@ def test_what_only_repeats_the_rest_is_left_out_of_the_copy_and_of_its_seal(meas
 
 
 @pytest.mark.parametrize(("profile", "closed_loop"), [(None, False), (["cpu"], False), (None, True)])
-def test_single_answers_are_copied_of_latency_runs_on_a_schedule_alone(
+def test_single_answers_are_copied_of_latency_runs_on_a_schedule_that_a_page_shows_by_the_moment(
     measured, tmp_path, profile, closed_loop
 ):
-    measured("rates", "run-1", files=("slowest.csv",), profile=profile, closed_loop=closed_loop)
+    measured(BY_THE_MOMENT, "run-1", files=("slowest.csv",), profile=profile, closed_loop=closed_loop)
+    measured("rates", "run-2", files=("slowest.csv",), profile=profile, closed_loop=closed_loop)
     publish(tmp_path / "raw", tmp_path / "reference")
-    assert (tmp_path / "reference" / "rates" / "run-1" / "slowest.csv.gz").is_file() == (
+    assert not (tmp_path / "reference" / "rates" / "run-2" / "slowest.csv.gz").exists()
+    assert (tmp_path / "reference" / BY_THE_MOMENT / "run-1" / "slowest.csv.gz").is_file() == (
         profile is None and not closed_loop
     )
     assert verify_all(tmp_path / "reference") == []
@@ -212,3 +221,46 @@ def test_duets_replace_duets_alone_and_independent_runs_theirs(measured, launch,
     measured("rates", "run-2")
     publish(tmp_path / "raw", tmp_path / "reference")
     assert ids(tmp_path) == ["duet-1", "run-2"] and verify_all(tmp_path / "reference") == []
+
+
+def test_both_series_of_a_label_are_copied_and_an_interrupted_try_takes_no_completed_runs_place(
+    measured, tmp_path
+):
+    measured("rates", "run-1", identity="a", label="before")
+    measured("rates", "run-2", identity="a", label="after")
+    measured("rates", "run-3", identity="a", label="after")
+    measured("rates", "run-4", identity="a", label="after", outcome="failed: interrupted during measure")
+    measured("rates", "run-5", identity="b", label="after", outcome="failed: service died")
+    publish(tmp_path / "raw", tmp_path / "reference")
+    assert ids(tmp_path) == ["run-1", "run-3", "run-5"]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """One whose data is that of ``measured``."""
+    root = tmp_path / "project"
+    for folder in ("experiments", "notebooks"):
+        (root / folder).mkdir(parents=True)
+    (root / "data").symlink_to(tmp_path)
+    monkeypatch.setenv("KVSTUDY_ROOT", str(root))
+    return root
+
+
+def test_without_names_what_has_no_file_or_no_such_profile_is_named_and_left_out(
+    measured, project, tmp_path, capsys
+):
+    for name, profiles in (("rates", {"reference": {"repeats": 1}}), ("mine", {"quick": {"repeats": 1}})):
+        asked = {key: value for key, value in TRIAL.items() if key != "name"} | {"profiles": profiles}
+        (project / "experiments" / f"{name}.yaml").write_text(json.dumps(asked))
+    planned = plan(Experiment.load(project / "experiments" / "rates.yaml", "reference")).runs[0]
+    measured("rates", "run-1", identity=planned.identity())
+    measured("mine", "run-2")
+    measured("warm-up", "run-3")
+    cli.publish.callback((), "reference")
+    assert ids(tmp_path) == ["run-1"]
+    assert capsys.readouterr().err.splitlines() == [
+        "left out: mine: its file has no profile reference",
+        f"left out: warm-up: there is no {project / 'experiments' / 'warm-up.yaml'}",
+    ]
+    with pytest.raises(ExperimentError, match="no such profile: reference"):
+        cli.publish.callback(("mine",), "reference")

@@ -1,10 +1,15 @@
 """The slow seconds of a profiled run: the fifth with the highest p99, by response time where there is one."""
 
 import base64
+import subprocess
+from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
 
+from kvstudy.subject.evidence import profiler
+from kvstudy.subject.evidence.profiler import Profiler
 from kvstudy.subject.evidence.slow_profile import slow_seconds
+from kvstudy.subject.jdk import Jdk
 
 
 def _log(path, *rows):
@@ -48,3 +53,22 @@ def test_a_closed_loop_is_judged_by_service_time(tmp_path):
 
 def test_without_a_log_there_is_no_slow_second(tmp_path):
     assert slow_seconds(tmp_path / "latency.hlog") == []
+
+
+def test_slow_seconds_are_asked_of_a_recording_by_the_clock_of_its_host(tmp_path, monkeypatch):
+    """The clock of the service's host is two seconds ahead of the log's."""
+    asked = []
+
+    def finished(argv, _timeout_s):
+        asked.append(argv)
+        Path(argv[-1]).write_text("a;b 3\n")
+        return subprocess.CompletedProcess(argv, 0, "", "")
+
+    monkeypatch.setattr(profiler, "_finished", finished)
+    _log(tmp_path / "latency.hlog", ("response", 0, 1.0, 100), ("response", 1, 1.0, 900))
+    Profiler(Jdk(Path("/jdk"), "25"), Path("/library.so"), Path("/converter.jar")).convert(
+        tmp_path / "profile.jfr", ("cpu",), tmp_path, clock_offset_s=-2.0
+    )
+    (slow,) = [argv for argv in asked if "--from" in argv]
+    begin, end = (slow[slow.index(option) + 1] for option in ("--from", "--to"))
+    assert (begin, end) == ("1003000", "1004000"), "1001 to 1002 s by the log"

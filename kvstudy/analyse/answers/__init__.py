@@ -12,9 +12,9 @@ Answer without claims, which says how many runs there are and which checks faile
 
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
+from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.tables import Tables
@@ -71,7 +71,7 @@ def latency_at(tables: Tables, percentile: float, latency_kind: str = "response"
     points = chosen.percentiles
     points = points[
         (points["latency_kind"] == latency_kind)
-        & np.isclose(points["percentile"], percentile)
+        & percentile_grid.at(points["percentile"], percentile)
         & points["latency_us"].notna()
     ]
     runs = configured(chosen.runs)

@@ -10,8 +10,10 @@ from kvstudy.analyse.answers import RULER, Answer, unanswered
 from kvstudy.analyse.claim import DUET, Claim, comparison_claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.duets import Duet
-from kvstudy.analyse.option_duets import BY_DUET, QUESTION, with_duets
+from kvstudy.analyse.option_duets import BY_DUET, with_duets
 from kvstudy.analyse.options import (
+    OF_OTHER_PAGES,
+    QUESTION,
     Tally,
     at_highest_rate,
     compared_options,
@@ -64,7 +66,8 @@ def decided(tables: Tables, duets: Sequence[Duet] = ()) -> dict[str, Answer]:
     """Experiment → what is decided of its options. One whose runs are all of one side, or do not count, has
     an Answer without claims; one in which nothing is decided is left out (``undecided``)."""
     compared, found = _compared(tables, duets), {}
-    for experiment in sorted({*tables.runs["experiment"], *compared["experiment"]} - set(RULER)):
+    measured = {*tables.runs["experiment"], *compared["experiment"]}
+    for experiment in sorted(measured - set(RULER) - OF_OTHER_PAGES):
         rows = compared[(compared["experiment"] == experiment)]
         mine = rows[rows["word"] != CANNOT_TELL]
         if len(mine):
@@ -133,8 +136,13 @@ def _compared(tables: Tables, duets: Sequence[Duet] = ()) -> pd.DataFrame:
 
 
 def _claims(rows: pd.DataFrame) -> tuple[Claim, ...]:
+    # Of runs that share no median, as of two builds, each claim says which it is of.
+    names = [
+        f"{row.after_name} ({row.differs})" if row.differs else row.after_name for row in rows.itertuples()
+    ]
     claims = [
-        comparison_claim(row, row.before_name, row.after_name, row.experiment) for row in rows.itertuples()
+        comparison_claim(row, row.before_name, name, row.experiment)
+        for row, name in zip(rows.itertuples(), names, strict=True)
     ]
     return tuple(
         replace(claim, rule=DUET, runs=claim.sides[0]) if by == BY_DUET else claim

@@ -1,9 +1,11 @@
 """Can the ruler be trusted? Claims about the generator, about a stall, and about the same thing measured
 twice."""
 
-import numpy as np
+from collections.abc import Sequence
+
 import pandas as pd
 
+from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.answers import Answer, latency_at, unanswered
 from kvstudy.analyse.claim import CLOSED_LOOP, Place, comparison_claim, median_claim
 from kvstudy.analyse.comparison import families
@@ -12,6 +14,7 @@ from kvstudy.analyse.options import SAME_THING, usual_sides
 from kvstudy.analyse.profiling_cost import cost
 from kvstudy.analyse.tables import Tables
 
+BESIDE_WRK2 = "wrk2"  # the experiment, and the generator
 RESPONSE, SERVICE, CLOSED = "response", "service", "closed loop"
 
 
@@ -44,9 +47,23 @@ def generators(tables: Tables) -> Answer | None:
         return unanswered(tables)
     if len(rows) > 1:
         runs = tables.believed().runs
-        return Answer((), len(runs), why=why_not_repeats(runs, ["generator", "generator_program"]))
+        return Answer((), len(runs), why=_why_not_repeats(runs))
     claim = comparison_claim(next(rows.itertuples()), "wrk", "loadgen", "generators")
     return Answer((claim,), claim.runs)
+
+
+def beside_wrk2(tables: Tables) -> Answer | None:
+    """The median that wrk2 reports against loadgen's, of the same service at the same rates."""
+    tables = tables.select(experiment=BESIDE_WRK2)
+    rows = compared_with_wrk2(tables)
+    rows = rows[rows["measure"] == "p50"]
+    if rows.empty:
+        return unanswered(tables)
+    if rows.duplicated(["workload", "connections", "threads", "offered_rate_rps"]).any():
+        runs = tables.believed().runs
+        return Answer((), len(runs), why=_why_not_repeats(runs, ["offered_rate_rps"]))
+    claims = [comparison_claim(row, "loadgen", "wrk2", BESIDE_WRK2) for row in rows.itertuples()]
+    return Answer(tuple(claims), sum(claim.runs for claim in claims))
 
 
 def stall(tables: Tables) -> Answer | None:
@@ -55,7 +72,7 @@ def stall(tables: Tables) -> Answer | None:
     mine = tables.select(experiment="stall", profiled=False)
     tables = mine.believed()
     points = tables.percentiles.merge(tables.runs, on="run_id")
-    points = points[np.isclose(points["percentile"], 99) & points["latency_us"].notna()]
+    points = points[percentile_grid.at(points["percentile"], 99) & points["latency_us"].notna()]
     closed, kind = points["closed_loop"], points["latency_kind"]
     seen = {
         RESPONSE: points[(kind == RESPONSE) & ~closed],
@@ -111,6 +128,11 @@ def profiling(tables: Tables) -> Answer | None:
     return Answer(tuple(claims), int(first[["runs_before", "runs_after"]].sum().sum()))
 
 
+def _why_not_repeats(runs: pd.DataFrame, along: Sequence[str] = ()) -> str:
+    """Of the first generator whose runs share no median."""
+    return next(filter(None, (why_not_repeats(mine, along) for _, mine in runs.groupby("generator"))), "")
+
+
 def same_thing_twice(tables: Tables, experiment: str) -> pd.DataFrame:
     """Comparisons of an experiment whose two sides are the same thing: no word should say that they differ.
 
@@ -128,6 +150,13 @@ def compared_generators(tables: Tables, experiment: str = "generators") -> pd.Da
     """Comparisons of loadgen with wrk in a closed loop."""
     return comparisons(
         tables.select(experiment=experiment), "generator", "wrk", "loadgen", share=families.SMALL
+    )
+
+
+def compared_with_wrk2(tables: Tables, experiment: str = BESIDE_WRK2) -> pd.DataFrame:
+    """Comparisons of a real wrk2 with loadgen, each rate by itself: before is loadgen."""
+    return comparisons(
+        tables.select(experiment=experiment), "generator", "loadgen", "wrk2", share=families.SMALL
     )
 
 

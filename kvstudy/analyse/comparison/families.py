@@ -19,11 +19,11 @@ from kvstudy.analyse.comparison.outcomes import allowed
 from kvstudy.analyse.comparison.pairs import Pair
 from kvstudy.analyse.comparison.words import ALPHA, CANNOT_TELL, LOST_MORE, MIN_RUNS, NEITHER, TOO_FEW, word
 
-# Of a page's 5 %: all comparisons of options a half, the page's own two sides a third, a chart's title or a
-# sentence over one factor a sixth, and each small family (a claim of the reports, a question about the ruler)
-# a twenty-fourth: page 00 repeats twelve of them beside the options. tests/present/test_shares.py adds them
-# up.
-WHOLE, OPTIONS, SIDES, CHART, SMALL = 1.0, 1 / 2, 1 / 3, 1 / 6, 1 / 24
+# Of a page's 5 %: all comparisons of options a third, as the page's own two sides, a chart's title or a
+# sentence over one factor a sixth, what has a page of its own a twelfth (peers, growth), and each small
+# family (a claim of the reports, a question about the ruler) a twenty-eighth. Page 00 repeats the options,
+# two pages and, where all was measured, fourteen small ones. tests/present/test_shares.py adds them up.
+WHOLE, OPTIONS, SIDES, CHART, OWN_PAGE, SMALL = 1.0, 1 / 3, 1 / 3, 1 / 6, 1 / 12, 1 / 28
 
 
 def holm(ps: Sequence[float]) -> np.ndarray:

@@ -8,10 +8,9 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
-from kvstudy.analyse import frames, published, rates
+from kvstudy.analyse import frames, percentile_grid, published, rates
 from kvstudy.analyse.answers.service import stable_rate
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.intervals import median_interval
@@ -79,7 +78,7 @@ def percentile_of(percentile: float, *where, **equal) -> Callable[[Tables], Meas
         points = chosen.percentiles
         points = points[
             (points["latency_kind"] == "response")
-            & np.isclose(points["percentile"], percentile)
+            & percentile_grid.at(points["percentile"], percentile)
             & points["latency_us"].notna()
         ]
         return _of(points["latency_us"], chosen.runs[chosen.runs["run_id"].isin(points["run_id"])])
@@ -95,6 +94,17 @@ def column(name: str, *where, scale: float = 1.0, **equal) -> Callable[[Tables],
         chosen = _runs(tables, *where, **equal)
         runs = (rates.informative_runs(chosen) if name == "achieved_rate_rps" else chosen.believed()).runs
         return _of(scale * runs[name], runs)
+
+    return measure
+
+
+def held_rate(*where, **equal) -> Callable[[Tables], Measured | None]:
+    """The rate over all runs that say whether theirs was held; one that the service lost achieved nothing, or
+    a rate would be held by those who survived it."""
+
+    def measure(tables: Tables) -> Measured | None:
+        runs = rates.runs_with_rate_outcome(_runs(tables, *where, **equal))
+        return _of(runs["achieved_rate_rps"], runs)
 
     return measure
 
@@ -169,13 +179,14 @@ def _shares_percent(chosen: Tables, event: str, subsystems: tuple[str, ...]) -> 
 
 
 def profile_share(
-    event: str, subsystems: tuple[str, ...], *where, **equal
+    event: str, subsystems: tuple[str, ...], *where, along: tuple[str, ...] = (), **equal
 ) -> Callable[[Tables], Measured | None]:
-    """Percent of the samples of profiled runs, median over them."""
+    """Percent of the samples of profiled runs, median over them; ``along``: of runs that may differ in
+    these."""
 
     def measure(tables: Tables) -> Measured | None:
         chosen = _profiled(tables, *where, **equal)
-        return _of(_shares_percent(chosen, event, subsystems), chosen.runs)
+        return _of(_shares_percent(chosen, event, subsystems), chosen.runs, along)
 
     return measure
 
@@ -277,9 +288,15 @@ def lock_waiting(*where, **equal) -> Callable[[Tables], Measured | None]:
     return measure
 
 
-def flushed_bytes(*where, **equal) -> Callable[[Tables], Measured | None]:
+def flushed_bytes(
+    *where, key_bytes: int, along: tuple[str, ...], **equal
+) -> Callable[[Tables], Measured | None]:
+    """Bytes of the tables that flushes wrote, median over flushes; of keys of ``key_bytes`` alone."""
+
     def measure(tables: Tables) -> Measured | None:
         chosen = rates.informative_runs(_runs(tables, *where, **equal))
+        sizes_of_keys = [json.loads(text).get("key_bytes") for text in chosen.runs["workload_args"]]
+        chosen = chosen.only(chosen.runs.loc[[size == key_bytes for size in sizes_of_keys], "run_id"])
         events = chosen.events
         sizes = [
             json.loads(text).get("bytes_written")
@@ -294,7 +311,7 @@ def flushed_bytes(*where, **equal) -> Callable[[Tables], Measured | None]:
                 float(known.quantile(0.05)),
                 float(known.quantile(0.95)),
                 len(chosen.runs),
-                mixed=why_not_repeats(chosen.runs),
+                mixed=why_not_repeats(chosen.runs, along),
             )
         )
 

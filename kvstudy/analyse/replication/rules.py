@@ -9,6 +9,7 @@ from kvstudy.analyse.replication.measures import (
     column,
     flushed_bytes,
     found_rate,
+    held_rate,
     lock_waiting,
     percentile_of,
     profile_share,
@@ -49,14 +50,14 @@ RULES: dict[str, Rule] = {
         "faster",
         "ours: p99 of the pool over that of the synchronous handler, at 20 000/s",
     ),
-    "r2-put-2000-held": Rule(column("achieved_rate_rps", "report-2", "put", offered_rate_rps=2000.0), "held"),
+    "r2-put-2000-held": Rule(held_rate("report-2", "put", offered_rate_rps=2000.0), "held"),
     "r2-put-2000-stdev": Rule(
         column("response_stdev_us", "report-2", "put", offered_rate_rps=2000.0),
         note="most of theirs is wrk2's timer of a millisecond",
     ),
     "r2-put-2000-p999": Rule(percentile_of(99.9, "report-2", "put", offered_rate_rps=2000.0)),
     "r2-put-20000-not-held": Rule(
-        column("achieved_rate_rps", "report-2", "put", offered_rate_rps=20000.0),
+        held_rate("report-2", "put", offered_rate_rps=20000.0),
         "not held",
         "ours on one connection; theirs is not said",
     ),
@@ -95,7 +96,7 @@ RULES: dict[str, Rule] = {
         note="ours: p99.9, the last percentile that our runs carry",
     ),
     "r3-get-20000-held": Rule(
-        column("achieved_rate_rps", "report-3", "get", _POOL, offered_rate_rps=20000.0),
+        held_rate("report-3", "get", _POOL, offered_rate_rps=20000.0),
         "held",
         note=_R3_POOL,
     ),
@@ -141,12 +142,14 @@ RULES: dict[str, Rule] = {
         note="ours: the knees of the two searches, lowest and highest that they leave open",
     ),
     "r4-syscalls": Rule(
-        profile_share("cpu", ("socket read", "response", "idle"), "report-2", "put"),
+        profile_share(
+            "cpu", ("socket read", "response", "idle"), "report-2", "put", along=("offered_rate_rps",)
+        ),
         "at least",
-        "ours: reading the socket, answering and waiting for events, from report 2's question",
+        "ours: reading the socket, answering and waiting for events, from report 2's question, at both rates",
     ),
     "r4-flush-size": Rule(
-        flushed_bytes("report-4", "put"),
+        flushed_bytes("report-4", "put", key_bytes=8, along=("offered_rate_rps",)),
         "differs",
         "ours: bytes of a table against a threshold of 1 MiB that counts the memtable with its objects: "
         "no bug, another unit",

@@ -6,8 +6,8 @@ cut, and no other: cut by position, a run that goes would change all that follow
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -17,7 +17,7 @@ RUNS_MAX = 100
 
 @dataclass(frozen=True)
 class Source:
-    """A sealed run: ``seal`` is the digest of its SHA256SUMS, which names every other file by digest."""
+    """A sealed run; ``seal``: what it holds, as a digest (seals.py)."""
 
     run_id: str
     seal: str
@@ -35,6 +35,11 @@ class Batch:
         """Of the part that code of ``version`` makes of these runs, relative to data/tidy; where the runs
         stand has no say."""
         return part_name(version, self.folder, {run.run_id: run.seal for run in self.runs})
+
+    def sealed_as(self, seals: Mapping[str, str]) -> "Batch":
+        """The same runs, those that ``seals`` names, by run id, with these."""
+        runs = [replace(run, seal=seals.get(run.run_id, run.seal)) for run in self.runs]
+        return replace(self, runs=tuple(runs))
 
 
 def part_name(version: str, folder: str, seals: dict[str, str]) -> str:

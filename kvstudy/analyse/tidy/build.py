@@ -4,10 +4,10 @@
     rebuild(…, spread=workers.processes)                             in several: anything that maps
                                                                      ``part.make`` over tasks, in any order
 
-Order, so that an end at any point leaves tables that the next build completes: parts are made, index.json is
-replaced, then what it does not list is removed. Parts that an interrupted build finished are found again by
-their names. One builder at a time: the others wait for its lock, which ends with its process, and then find
-the work done.
+Order, so that an end at any point leaves tables that the next build completes: stamps are taken, parts are
+made, index.json is replaced, then what it does not list is removed. Parts that an interrupted build finished
+are found again by their names. One builder at a time: the others wait for its lock, which ends with its
+process, and then find the work done.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from kvstudy.analyse import schema
 from kvstudy.analyse.tidy import part, version
 from kvstudy.analyse.tidy.batches import Source, batches
 from kvstudy.analyse.tidy.part import Task
+from kvstudy.analyse.tidy.seals import seal_of, stamp_of
 from kvstudy.record.run_folder import seal_digest, sealed_runs
 
 INDEX = "index.json"
@@ -41,17 +42,27 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
 
     A run that stands under two roots is taken from the first one.
     """
-    runs, code = _sources(raw_roots), version.code_version()
-    wanted = {batch.part_name(code): batch for batch in batches(runs)}
-    index = {"version": code, "parts": list(wanted), "folders": {run.run_id: str(run.path) for run in runs}}
-    if read_index(tidy_root) == index and all(part.whole(tidy_root / name) for name in wanted):
+    code, folders = version.code_version(), _folders_of_runs(raw_roots)
+    asked = {
+        "version": code,
+        "folders": {run_id: str(folder) for run_id, folder in folders.items()},
+        "stamps": {run_id: stamp_of(folder) for run_id, folder in folders.items()},
+    }
+    if _are_there(tidy_root, asked):
         return
     with _alone(tidy_root, progress):
+        if _are_there(tidy_root, asked):  # made by who had the lock
+            return
         there = _whole_parts(tidy_root, code)
         known = {
             (run_id, run["seal"]): folder
             for folder, content in there.items()
             for run_id, run in content["runs"].items()
+        }
+        seals = _seals(folders, asked["stamps"], _listed(tidy_root, there), known)
+        wanted = {
+            (batch.folder, batch.runs[0].run_id): batch
+            for batch in batches(Source(run_id, seals[run_id], folder) for run_id, folder in folders.items())
         }
         tasks = [
             Task(
@@ -64,33 +75,73 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
                     if (run.run_id, run.seal) in known
                 },
             )
-            for name, batch in wanted.items()
-            if tidy_root / name not in there
+            for batch in wanted.values()
+            if tidy_root / batch.part_name(code) not in there
         ]
         fresh = sum(task.fresh_runs for task in tasks)
         with tqdm(total=fresh, desc="reading runs", unit="run", delay=2, disable=not progress) as bar:
             for task in (spread if fresh >= SPREAD_FROM_RUNS else map)(part.make, tasks):
+                wanted[task.batch.folder, task.batch.runs[0].run_id] = task.batch  # sealed as it was found
                 bar.update(task.fresh_runs)
-        _replace(tidy_root / INDEX, json.dumps(index, indent=1) + "\n")
-        _sweep(tidy_root, set(wanted))
+        parts = [batch.part_name(code) for batch in wanted.values()]
+        _replace(tidy_root / INDEX, json.dumps({"parts": parts, **asked}, indent=1) + "\n")
+        _sweep(tidy_root, set(parts))
 
 
 def read_index(tidy_root: Path) -> dict | None:
-    """``version``, ``parts`` and ``folders`` (run id → run folder); None when there is none, or it is
-    damaged."""
+    """``version``, ``parts``, and by run id ``folders`` (of the runs) and ``stamps`` (seals.py); None when
+    there is none, or it is damaged."""
     try:
         return json.loads((tidy_root / INDEX).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
 
 
-def _sources(roots: list[Path]) -> list[Source]:
-    found: dict[str, Source] = {}
+def _are_there(tidy_root: Path, asked: dict) -> bool:
+    index = read_index(tidy_root)
+    return (
+        index is not None
+        and all(index.get(name) == value for name, value in asked.items())
+        and all(part.whole(tidy_root / name) for name in index["parts"])
+    )
+
+
+def _folders_of_runs(roots: list[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
     for root in roots:
         for run in sealed_runs(root.resolve()):
-            if run.run_id not in found:
-                found[run.run_id] = Source(run.run_id, seal_digest(run.path), run.path)
-    return [found[run_id] for run_id in sorted(found)]
+            found.setdefault(run.run_id, run.path)
+    return dict(sorted(found.items()))
+
+
+def _listed(tidy_root: Path, there: dict[Path, dict]) -> dict[str, tuple[str, str]]:
+    """Run id → stamp and seal of the runs in the tables of before, as far as their parts are whole."""
+    index = read_index(tidy_root) or {}
+    stamps = index.get("stamps", {})
+    return {
+        run_id: (stamps[run_id], run["seal"])
+        for name in index.get("parts", [])
+        for run_id, run in there.get(tidy_root / name, {"runs": {}})["runs"].items()
+        if run_id in stamps
+    }
+
+
+def _seals(
+    folders: dict[str, Path],
+    stamps: dict[str, str],
+    listed: dict[str, tuple[str, str]],
+    known: Container[tuple[str, str]],
+) -> dict[str, str]:
+    """Of a run that stands as it stood when it was last looked at, that of then. Of another one every file is
+    looked at, now if a part has its rows already, else when it is read."""
+    seals = {}
+    for run_id, folder in folders.items():
+        stamp, seal = listed.get(run_id, ("", ""))
+        if stamp != stamps[run_id]:
+            seal = seal_digest(folder)
+            seal = seal_of(folder) if (run_id, seal) in known else seal
+        seals[run_id] = seal
+    return seals
 
 
 def _whole_parts(tidy_root: Path, code: str) -> dict[Path, dict]:

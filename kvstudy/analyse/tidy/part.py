@@ -13,7 +13,7 @@ import hashlib
 import json
 import shutil
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from uuid import uuid4
@@ -26,7 +26,9 @@ from kvstudy.analyse import schema
 from kvstudy.analyse.duet_observation import observe_duet
 from kvstudy.analyse.observation import observe
 from kvstudy.analyse.tidy.batches import Batch, Source, part_name
+from kvstudy.analyse.tidy.seals import seal_of
 from kvstudy.analyse.tidy.version import code_version
+from kvstudy.analyse.validity import FAIL
 from kvstudy.errors import KvstudyError
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun
@@ -58,8 +60,9 @@ class Task:
 
 
 def make(task: Task) -> Task:
-    """Writes the part of ``task``, and returns it. KvstudyError when this process runs other code than who
-    asks for it."""
+    """Writes the part of ``task``, and returns it with the seals of its runs as they were found: of those
+    that are read every file is looked at. KvstudyError when this process runs other code than who asks for
+    it."""
     if task.version != code_version():
         raise KvstudyError(
             f"other code here than where the tables are asked for: version={code_version()} "
@@ -70,31 +73,34 @@ def make(task: Task) -> Task:
     new = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}{UNFINISHED}")
     new.mkdir(parents=True)
     try:
-        files = {
-            name: _written(new / f"{name}.parquet", rows) for name, rows in _rows(task).items() if len(rows)
-        }
-        runs = {
-            run.run_id: {"seal": run.seal, "smoke": SealedRun(run.path).is_smoke} for run in task.batch.runs
-        }
-        content = {"version": task.version, "folder": task.batch.folder, "runs": runs, "files": files}
+        tables, fresh = _rows(task)
+        files = {name: _written(new / f"{name}.parquet", rows) for name, rows in tables.items() if len(rows)}
+        unreadable = _unreadable(tables)
+        batch = task.batch.sealed_as(
+            {run.run_id: seal_of(run.path) for run in fresh if run.run_id in unreadable}
+        )
+        runs = {run.run_id: {"seal": run.seal, "smoke": SealedRun(run.path).is_smoke} for run in batch.runs}
+        content = {"version": task.version, "folder": batch.folder, "runs": runs, "files": files}
         (new / MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        _name(new, folder)
+        _name(new, task.tidy_root / batch.part_name(task.version))
     finally:
         shutil.rmtree(new, ignore_errors=True)
-    return task
+    return replace(task, batch=batch)
 
 
-def adopt(new: Path, task: Task) -> None:
-    """Takes the part of ``task`` from ``new``, where it came from another machine. KvstudyError when it is
-    not what was written there."""
+def adopt(new: Path, task: Task) -> Task:
+    """Takes the part of ``task`` from ``new``, where it came from another machine, and returns it as ``make``
+    does. KvstudyError when it is not what was written there."""
     content = manifest(new)
     for name, known in content["files"].items():
         if _digest(new / f"{name}.parquet") != known["sha256"]:
             raise KvstudyError(f"part of the tables came damaged: {task.batch.folder}: {name}", "try again")
     (new / MANIFEST).write_text((new / MANIFEST).read_text(encoding="utf-8"), encoding="utf-8")  # the newest
-    folder = task.tidy_root / task.batch.part_name(task.version)
+    batch = task.batch.sealed_as({run_id: run["seal"] for run_id, run in content["runs"].items()})
+    folder = task.tidy_root / batch.part_name(task.version)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _name(new, folder)
+    return replace(task, batch=batch)
 
 
 def manifest(folder: Path) -> dict:
@@ -136,9 +142,9 @@ def _unchanged(file: Path, known: dict, written_ns: int) -> bool:
     )
 
 
-def _rows(task: Task) -> dict[str, pa.Table]:
-    """Table → rows, ordered by run; the order within a run is that of its reading (Arrow's sort is
-    stable)."""
+def _rows(task: Task) -> tuple[dict[str, pa.Table], list[Source]]:
+    """Table → rows, ordered by run, and within one as it was read (Arrow's sort is stable); and the runs that
+    were read."""
     parts: dict[str, list[pa.Table]] = {
         name: [schema.arrow_schema(name).empty_table()] for name in schema.ALL_TABLES
     }
@@ -156,7 +162,17 @@ def _rows(task: Task) -> dict[str, pa.Table]:
     for start in range(0, len(fresh), _RUNS_AT_A_TIME):
         for name, rows in observed(fresh[start : start + _RUNS_AT_A_TIME]).items():
             parts[name].append(rows)
-    return {name: _by_run(tables) for name, tables in parts.items()}
+    return {name: _by_run(tables) for name, tables in parts.items()}, fresh
+
+
+def _unreadable(tables: dict[str, pa.Table]) -> set[str]:
+    """Runs that failed their check ``readable``: what is not as it was sealed does."""
+    rows = [tables[name].select(["run_id", "check", "verdict"]) for name in ("validity", "duet_validity")]
+    return {
+        row["run_id"]
+        for row in chain.from_iterable(table.to_pylist() for table in rows)
+        if (row["check"], row["verdict"]) == ("readable", FAIL)
+    }
 
 
 def _known_rows(folder: Path, runs: list[Source]) -> dict[str, pa.Table]:

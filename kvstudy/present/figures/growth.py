@@ -6,9 +6,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse import growth as analysed
-from kvstudy.analyse.configuration import CPU
+from kvstudy.analyse.configuration import CPU, each_configuration
 from kvstudy.analyse.growth import Growth
-from kvstudy.analyse.medians import medians
+from kvstudy.analyse.medians import medians_of_repeats
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import growth as sentences
 from kvstudy.present import theme, words
@@ -32,11 +32,14 @@ def by_work(found: Tables, growth: Growth) -> go.Figure:
         return nothing(f"{growth.name}: not measured yet", sentences.how(growth))
     marks = marked_runs(found)[["run_id", "valid", "hover"]]
     points = points.merge(marks, on="run_id", suffixes=("_", ""))
+    points = points.assign(name=_names(points, growth))
+    names = points["name"].unique()
+    hues = {name: theme.CATEGORIES[number % len(theme.CATEGORIES)] for number, name in enumerate(names)}
     figure = panel_grid(list(HEADINGS.values()), growth.name, "", columns=3, match_y=False)
     for column, measure in enumerate(HEADINGS, start=1):
         place = {"row": 1, "col": column}
         part = points[points["measure"] == measure]
-        _draw(figure, part, measure, place)
+        _draw(figure, part, measure, hues, place)
         _y_axis(figure, part["value"], measure, place)
     works = sorted(points["work"].unique())
     figure.update_xaxes(
@@ -53,20 +56,28 @@ def by_work(found: Tables, growth: Growth) -> go.Figure:
     )
 
 
-def _draw(figure: go.Figure, points: pd.DataFrame, measure: str, place: dict) -> None:
+def _names(points: pd.DataFrame, growth: Growth) -> pd.Series:
+    """Of each run its line, and what tells it from runs of that with which it shares no median."""
+    names = pd.Series("", index=points.index, dtype=object)
+    for line, mine in points.groupby("line"):
+        for differs, part in each_configuration(mine, growth.along):
+            names[part.index] = f"{line}, {differs}" if differs else line
+    return names
+
+
+def _draw(figure: go.Figure, points: pd.DataFrame, measure: str, hues: dict[str, str], place: dict) -> None:
     scale = 1.0 if measure == analysed.MEMORY else 1e-6
-    for number, line in enumerate(points["line"].unique()):
-        hue = theme.CATEGORIES[number % len(theme.CATEGORIES)]
-        mine = points[points["line"] == line]
-        middle = medians(mine[mine["valid"]], "work", "value") * scale
+    for number, name in enumerate(points["name"].unique()):
+        mine, hue = points[points["name"] == name], hues[name]
+        middle = medians_of_repeats(mine[mine["valid"]], "work", "value") * scale
         figure.add_trace(
             go.Scatter(
                 x=middle.index,
                 y=middle,
                 mode="lines",
                 line={"color": hue, "width": 2},
-                name=line,
-                legendgroup=line,
+                name=name,
+                legendgroup=name,
                 showlegend=place["col"] == 1,
                 hoverinfo="skip",
             ),
@@ -74,9 +85,9 @@ def _draw(figure: go.Figure, points: pd.DataFrame, measure: str, place: dict) ->
         )
         if number == 0 and len(middle) > 1:
             _proportion(figure, middle, place)
-        texts = [f"{line}: {sentences.value(value, measure)}" for value in mine["value"]]
+        texts = [f"{name}: {sentences.value(value, measure)}" for value in mine["value"]]
         run_points(
-            figure, mine.assign(y=mine["value"] * scale, hover_title=texts), "work", hue, line, **place
+            figure, mine.assign(y=mine["value"] * scale, hover_title=texts), "work", hue, name, **place
         )
 
 

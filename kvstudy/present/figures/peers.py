@@ -1,15 +1,19 @@
-"""Response time by the size of the values, a line per program: every run a point, the median of the valid
-ones a line."""
+"""Response time by the size of the values, a line per program, or per build of one: every run a point, the
+median of the valid ones a line."""
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from kvstudy.analyse import peers
-from kvstudy.analyse.medians import medians
+from kvstudy.analyse import peers, percentile_grid
+from kvstudy.analyse.configuration import each_configuration
+from kvstudy.analyse.medians import medians_of_repeats
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, titled
+
+# What differs along the sizes of the values.
+_ALONG = ["data", "fill"]
 
 
 def by_size(found: Tables, percentile: float = 50.0, connections: int | None = None) -> go.Figure:
@@ -24,12 +28,15 @@ def by_size(found: Tables, percentile: float = 50.0, connections: int | None = N
     headings = [f"{workload} at {words.rate(rate)}" for rate, workload in places]
     figure = panel_grid(headings, "size of a value", words.percentile(percentile))
     names = peers.peers(found)
+    hues: dict[str, str] = {}
     for index, (rate, workload) in enumerate(places):
         of_panel = runs[(runs["offered_rate_rps"] == rate) & (runs["workload"] == workload)]
-        for number, name in enumerate(names):
-            place = cell(index, len(places))
-            colour = theme.CATEGORIES[number % len(theme.CATEGORIES)]
-            _draw(figure, of_panel[of_panel["server"] == name], name, colour, index == 0, place)
+        for server in names:
+            for differs, mine in each_configuration(of_panel[of_panel["server"] == server], _ALONG):
+                name = f"{server}, {differs}" if differs else server
+                is_new = name not in hues
+                hue = hues.setdefault(name, theme.CATEGORIES[len(hues) % len(theme.CATEGORIES)])
+                _draw(figure, mine, name, hue, is_new, cell(index, len(places)))
     sizes = sorted(runs["value_bytes"].unique())
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[words.size(size) for size in sizes])
     latency_axis(figure, runs["latency_us"], words.percentile(percentile))
@@ -47,7 +54,7 @@ def _points(found: Tables, percentile: float) -> pd.DataFrame:
     runs = peers.sized(found)
     points = found.percentiles[
         (found.percentiles["latency_kind"] == "response")
-        & np.isclose(found.percentiles["percentile"], percentile)
+        & percentile_grid.at(found.percentiles["percentile"], percentile)
     ]
     joined = runs.merge(points[["run_id", "latency_us"]], on="run_id")
     return joined[(joined["latency_us"] > 0) & (joined["value_bytes"] > 0)]
@@ -55,7 +62,7 @@ def _points(found: Tables, percentile: float) -> pd.DataFrame:
 
 def _draw(figure: go.Figure, runs: pd.DataFrame, name: str, colour: str, named: bool, place: dict) -> None:
     valid = runs["verdict"] != "FAIL"
-    middle = medians(runs[valid], "value_bytes", "latency_us")
+    middle = medians_of_repeats(runs[valid], "value_bytes", "latency_us")
     figure.add_trace(
         go.Scatter(
             x=middle.index,

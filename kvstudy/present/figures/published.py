@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.published import same_handler
 from kvstudy.analyse.replication import verdicts as judging
@@ -312,7 +313,7 @@ def _medians(
     parts = []
     for (asked, *_), at, (theirs, ours) in zip(panels, others, drawn, strict=True):
         there, here = (
-            lines.loc[np.isclose(lines["percentile"], 50), "latency_us"]
+            lines.loc[percentile_grid.at(lines["percentile"], 50), "latency_us"]
             for lines in (theirs, ours[ours["valid"].astype(bool)])
         )
         ours_told = (

@@ -5,6 +5,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse import percentile_grid
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, TOO_FEW
 from kvstudy.analyse.medians import medians
 from kvstudy.analyse.rates import saturation_of
 from kvstudy.present import series, theme, words
@@ -30,7 +32,7 @@ def latency_against_rate(
     points = tables.percentiles
     points = points[
         (points["latency_kind"] == latency_kind)
-        & np.isclose(points["percentile"], percentile)
+        & percentile_grid.at(points["percentile"], percentile)
         & points["latency_us"].notna()
     ]
     rows = runs.merge(points[["run_id", "latency_us"]], on="run_id")
@@ -47,13 +49,13 @@ def latency_against_rate(
     rows = rows.assign(y=rows["latency_us"] / 1e6, hover_title=titles)
     runs = runs[runs["line"].isin(rows["line"])]
     saturation = _saturation(runs)
-    figure = _draw(rows, saturation, colour_by, panel_by)
+    figure = _draw(rows, _sure(saturation), colour_by, panel_by)
     latency_axis(
         figure, rows["latency_us"], f"{words.percentile(percentile)} {words.kind(latency_kind)} (log)"
     )
     dashed = (
         "; dashed line: saturation point (median achieved under 99 % of offered)"
-        if saturation["saturation_rps"].notna().any()
+        if _sure(saturation)["saturation_rps"].notna().any()
         else ""
     )
     drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}{dashed}.{excluded(rows)}"
@@ -77,8 +79,10 @@ def achieved_against_offered(
         y=rows["achieved_rate_rps"],
         hover_title=[f"achieved <b>{words.rate(rate)}</b>" for rate in rows["achieved_rate_rps"]],
     )
-    saturation = _saturation(rows)
-    figure = _draw(rows, saturation, colour_by, panel_by)
+    # A run that died has no achieved rate to draw, and did not hold the one that it was offered.
+    runs = runs[runs["line"].isin(rows["line"])]
+    saturation = _saturation(runs)
+    figure = _draw(rows, _sure(saturation), colour_by, panel_by)
     top = rows["offered_rate_rps"].max()
     count = rows["panel"].nunique()
     for index in range(count):
@@ -101,7 +105,7 @@ def achieved_against_offered(
         f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep "
         f"up.{excluded(rows)}"
     )
-    return titled(figure, "Achieved rate by offered rate", _held(rows, saturation), drawn)
+    return titled(figure, "Achieved rate by offered rate", _held(runs, saturation), drawn)
 
 
 def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFrame, str | None]:
@@ -125,6 +129,11 @@ def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFram
 def _saturation(runs: pd.DataFrame) -> pd.DataFrame:
     """Of every line, by all runs that the service answers for."""
     return saturation_of(runs, _PLACE)
+
+
+def _sure(saturation: pd.DataFrame) -> pd.DataFrame:
+    """The lines with enough runs at each rate to say which they hold."""
+    return saturation[saturation["fewest"] >= MIN_RUNS]
 
 
 def _draw(rows: pd.DataFrame, saturation: pd.DataFrame, colour_by: str, panel_by: str | None) -> go.Figure:
@@ -197,12 +206,24 @@ def _held(
     percentile: float | None = None,
 ) -> str:
     """The finding: the highest rate that was held, by how many lines, what saturates above it, and what the
-    latency is there.
+    latency is there; of lines with fewer than MIN_RUNS runs at a rate no more than that.
 
     ``rows``: runs with their ``latency_us`` at ``percentile``.
     """
     if saturation.empty:
         return "Whether a rate was held cannot be told: every run failed a check that it needs for that"
+    sure = _sure(saturation)
+    few = TOO_FEW.replace(" a side", " at a rate")
+    if sure.empty:
+        return f"{CANNOT_TELL.capitalize()} which rate is held: {few}"
+    of = f"{len(saturation) - len(sure)} of {len(saturation)} lines"
+    rest = "" if len(sure) == len(saturation) else f"; of {of} the runs cannot tell: {few}"
+    return f"{_held_surely(runs[runs['line'].isin(sure['line'])], sure, rows, percentile)}{rest}"
+
+
+def _held_surely(
+    runs: pd.DataFrame, saturation: pd.DataFrame, rows: pd.DataFrame | None, percentile: float | None
+) -> str:
     best, lost = saturation["highest_held_rps"].max(), saturation["saturation_rps"].dropna()
     if np.isnan(best):
         return "No offered rate was held: every line is past its saturation point at its lowest rate"

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.answers.factors import Ends, between_ends
 from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS
 from kvstudy.analyse.configuration import comparison_key
@@ -362,7 +363,7 @@ def _beyond(tables, rows: pd.DataFrame) -> str:
 
 def _gap(medians: pd.DataFrame, colour_by: str) -> str:
     """The finding of response against service: where p99 of the two lies furthest apart."""
-    at = medians[np.isclose(medians["percentile"], 99)]
+    at = medians[percentile_grid.at(medians["percentile"], 99)]
     pairs = (
         at.pivot_table(index="configuration", columns="latency_kind", values="latency_us")
         .reindex(columns=list(_KINDS))
@@ -409,8 +410,8 @@ def _rises(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str)
         return "No valid run: nothing can be claimed from these lines", []
     shared = medians.groupby("percentile")["colour"].nunique()
     shared = shared[shared == medians["colour"].nunique()].index
-    target = 99.0 if np.isclose(shared, 99).any() else float(max(shared, default=50))
-    at = medians[np.isclose(medians["percentile"], target)].sort_values("colour")
+    target = 99.0 if percentile_grid.at(shared, 99).any() else float(max(shared, default=50))
+    at = medians[percentile_grid.at(medians["percentile"], target)].sort_values("colour")
     name = f"{words.percentile(target)} {words.kind(kind)}"
     if at.empty:
         return f"No {name}: too few samples lie beyond it", []
@@ -420,7 +421,7 @@ def _rises(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str)
         each = [_highest(at[at["panel"] == panel], name, colour_by) for panel in _panels(rows)]
         return _highest(at, name, colour_by), each
     values = (
-        rows[rows["valid"] & np.isclose(rows["percentile"], target)]
+        rows[rows["valid"] & percentile_grid.at(rows["percentile"], target)]
         .groupby("configuration")["latency_us"]
         .apply(list)
     )

@@ -1,11 +1,12 @@
 """Profiles in overview: an icicle of the stacks, pruned, and the share of each subsystem. The whole graph is
 async-profiler's page."""
 
+from collections import Counter
+
 import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse.frames import OTHER
-from kvstudy.analyse.medians import medians
 from kvstudy.present import profiled_runs, stack_tree, theme, words
 from kvstudy.present.figures.marks import INVALID_NAME
 from kvstudy.present.figures.panels import nothing, panel_grid, titled
@@ -254,21 +255,28 @@ def _most(shares: pd.DataFrame, event: str) -> str:
     if valid.empty:
         return f"{invalid}. No ranking rests on invalid runs"
     names = list(dict.fromkeys(valid["named"]))
-    if len(names) == 2:
-        most = "; ".join(f"{_largest(valid[valid['named'] == name], event)} ({name})" for name in names)
+    bars = [valid[valid["named"] == name] for name in names]
+    if len(names) == 1:
+        most = _largest(valid, event)
+    elif len(names) == 2:
+        most = "; ".join(f"{_largest(bar, event)} ({name})" for bar, name in zip(bars, names, strict=True))
     else:
-        most = f"{_largest(valid, event)}{f' (medians of {len(names)} bars)' if len(names) > 1 else ''}"
+        first = Counter(name for bar in bars for name in _ranked(bar, event).index[:1])
+        counts = [f"{name} in {count} of {len(names)} bars" for name, count in first.most_common()]
+        most = words.several(counts)
     return f"Most {event} goes to {most}{invalid and f'. Left out, {invalid}'}"
 
 
-def _largest(shares: pd.DataFrame, event: str) -> str:
-    by_name = medians(shares, "subsystem", "share").sort_values(ascending=False)
-    apart = IDLE in by_name and event in TIMED
-    parts = [
-        f"{name} {words.share(share)}"
-        for name, share in (by_name.drop(IDLE) if apart else by_name).head(3).items()
-    ]
-    waiting = f", beside {words.share(by_name[IDLE])} around waiting for events (idle)" if apart else ""
+def _ranked(bar: pd.DataFrame, event: str) -> pd.Series:
+    """Shares by subsystem, the largest first, without waiting for events."""
+    by_name = bar.set_index("subsystem")["share"].sort_values(ascending=False, kind="stable")
+    return by_name.drop(IDLE, errors="ignore") if event in TIMED else by_name
+
+
+def _largest(bar: pd.DataFrame, event: str) -> str:
+    parts = [f"{name} {words.share(share)}" for name, share in _ranked(bar, event).head(3).items()]
+    idle = bar.loc[bar["subsystem"] == IDLE, "share"].sum() if event in TIMED else 0.0
+    waiting = f", beside {words.share(idle)} around waiting for events (idle)" if idle else ""
     return f"{words.several(parts)}{waiting}"
 
 

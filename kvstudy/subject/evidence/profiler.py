@@ -37,17 +37,18 @@ class Profiler:
     def stop(self, pid: int, recording: Path) -> None:
         self._agent(pid, f"stop,jfr,file={recording}")
 
-    def convert(self, recording: Path, events: tuple[str, ...], folder: Path) -> None:
+    def convert(self, recording: Path, events: tuple[str, ...], folder: Path, clock_offset_s: float) -> None:
         """``<event>.collapsed`` and ``<event>.flamegraph.html`` for every event, one process each; of cpu
         also its heat map, and both forms again for the slow seconds alone (``cpu_slow``), by the latency log
-        that stands beside."""
+        that stands beside. ``clock_offset_s``: what has to be added to the recording's times to get the
+        log's."""
         for event in events:
             self.convert_event(recording, event, folder.joinpath)
         if "cpu" in events:
             self._convert(
                 ["--cpu", "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html"
             )
-            self._convert_slow(recording, folder)
+            self._convert_slow(recording, folder, clock_offset_s)
 
     def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
         """The first line of ``convert``, for one event. ``file``: the path of a file by its name."""
@@ -59,11 +60,12 @@ class Profiler:
             file(f"{event}.flamegraph.html"),
         )
 
-    def _convert_slow(self, recording: Path, folder: Path) -> None:
+    def _convert_slow(self, recording: Path, folder: Path, clock_offset_s: float) -> None:
         whole: Counter[str] = Counter()
         for begin_s, end_s in slow_seconds(folder / "latency.hlog"):
             part = folder / "cpu_slow.part"
-            window = ["--from", str(round(begin_s * 1000)), "--to", str(round(end_s * 1000))]
+            begin_ms, end_ms = (round((at_s - clock_offset_s) * 1000) for at_s in (begin_s, end_s))
+            window = ["--from", str(begin_ms), "--to", str(end_ms)]
             self._convert(["--cpu", *window, "-o", "collapsed"], recording, part)
             whole.update(stacks.read(part.read_text(encoding="utf-8"), part.name))
             part.unlink()
@@ -119,8 +121,8 @@ class AttachedProfiler:
     def stop(self, recording: Path) -> None:
         self.profiler.stop(self.pid, recording)
 
-    def convert(self, recording: Path, events: tuple[str, ...], folder: Path) -> None:
-        self.profiler.convert(recording, events, folder)
+    def convert(self, recording: Path, events: tuple[str, ...], folder: Path, clock_offset_s: float) -> None:
+        self.profiler.convert(recording, events, folder, clock_offset_s)
 
     def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
         self.profiler.convert_event(recording, event, file)

@@ -33,7 +33,15 @@ def together(one, other):
 
 
 @pytest.mark.parametrize(
-    "ask", [ruler.empty_server, ruler.generators, ruler.stall, ruler.noise, ruler.profiling]
+    "ask",
+    [
+        ruler.empty_server,
+        ruler.generators,
+        ruler.beside_wrk2,
+        ruler.stall,
+        ruler.noise,
+        ruler.profiling,
+    ],
 )
 def test_what_nobody_measured_has_no_answer(ask):
     assert ask(empty_tables()) is None
@@ -85,3 +93,30 @@ def test_loadgen_is_compared_with_wrk_by_the_rate_that_they_achieve():
         "faster",
     )
     assert claim.ends == (1002.5, 2002.5) and claim.estimate == pytest.approx(2002.5 / 1002.5)
+
+
+def test_wrk2_is_compared_with_loadgen_at_each_rate_by_itself():
+    sides = [
+        of("wrk2", f"{name}-{rate:.0f}-", generator=name, offered_rate_rps=rate)
+        for name in ("loadgen", "wrk2")
+        for rate in (2000.0, 20_000.0)
+    ]
+    slow = sides[0].percentiles.assign(latency_us=sides[0].percentiles["latency_us"] * 40)
+    sides[2:] = [
+        replace(side, percentiles=slow.assign(run_id=side.percentiles["run_id"])) for side in sides[2:]
+    ]
+    answer = ruler.beside_wrk2(together(together(*sides[:2]), together(*sides[2:])))
+    assert [claim.subject.offered_rate_rps for claim in answer.claims] == [2000.0, 20_000.0]
+    for claim in answer.claims:
+        assert (claim.baseline, claim.variant, claim.measure) == ("loadgen", "wrk2", "p50")
+        assert claim.estimate == pytest.approx(40) and claim.word == "slower" and claim.runs == 12
+
+
+def test_two_builds_of_loadgen_beside_one_wrk2_decide_nothing_and_it_is_said_why():
+    sides = [
+        of("wrk2", f"{program}-", generator=generator, generator_program=program)
+        for generator, program in (("loadgen", "a"), ("loadgen", "b"), ("wrk2", "c"))
+    ]
+    answer = ruler.beside_wrk2(together(together(*sides[:2]), sides[2]))
+    assert not answer.claims
+    assert "2 configurations share no median" in answer.why and "generator_program" in answer.why

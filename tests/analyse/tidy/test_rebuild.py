@@ -17,6 +17,7 @@ from kvstudy import workers
 from kvstudy.analyse import schema, tables
 from kvstudy.analyse.tidy import batches, build, part, version
 from kvstudy.errors import KvstudyError
+from kvstudy.record.run_folder import seal_digest
 
 
 @pytest.fixture
@@ -119,6 +120,82 @@ def test_a_run_sealed_anew_is_read_again(make_run, tidy, tmp_path, observed):
     make_run("a", label="again")
     assert made(make_run, tidy).runs["label"].tolist() == ["again"]
     assert observed == ["a", "a"]
+
+
+def rewritten(file: Path, content: bytes) -> bytes:
+    """Other content of the same size, and the time set back to what it was; what it was before."""
+    before, times = file.read_bytes(), file.stat()
+    assert len(before) == len(content)
+    file.chmod(0o644)
+    file.write_bytes(content)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return before
+
+
+def verdicts(found: tables.Tables) -> dict[str, str]:
+    return dict(zip(found.runs["run_id"], found.runs["verdict"], strict=True))
+
+
+@pytest.mark.parametrize("index", ["there", "lost"])
+def test_a_run_changed_after_the_tables_were_made_fails_in_the_next_and_passes_again_when_it_is_put_back(
+    make_run, tidy, tmp_path, observed, index
+):
+    for run_id in "abcde":
+        make_run(run_id)
+    before, named = made(make_run, tidy), parts(tidy)
+    log = make_run.root / "rates" / "c" / "service.log"
+    old = rewritten(log, log.read_bytes().upper())
+    observed.clear()
+    if index == "lost":
+        (tidy / build.INDEX).unlink()
+    changed = made(make_run, tidy)
+    assert observed == ["c"]
+    assert verdicts(changed) == dict.fromkeys("abde", "PASS") | {"c": "FAIL"}
+    (told,) = changed.validity.loc[changed.validity["verdict"] == "FAIL", "observed"]
+    assert told.startswith("service.log: changed after sealing")
+    assert "c" not in set(changed.believed().runs["run_id"])
+    assert_same(made(make_run, tmp_path / "fresh"), changed)
+    assert content(tmp_path / "fresh") == content(tidy)
+    rewritten(log, old)
+    observed.clear()
+    assert_same(made(make_run, tidy), before)
+    assert observed == ["c"] and parts(tidy) == named
+
+
+def test_a_run_changed_before_it_was_first_read_passes_when_it_is_put_back(make_run, tidy, monkeypatch):
+    monkeypatch.setattr(build, "SPREAD_FROM_RUNS", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    for run_id in "abcde":
+        make_run(run_id)
+    log = make_run.root / "rates" / "c" / "service.log"
+    old = rewritten(log, log.read_bytes().upper())
+    assert verdicts(made(make_run, tidy, spread=workers.processes))["c"] == "FAIL"
+    made_once = content(tidy)
+    assert verdicts(made(make_run, tidy))["c"] == "FAIL" and content(tidy) == made_once
+    rewritten(log, old)
+    assert set(verdicts(made(make_run, tidy)).values()) == {"PASS"}
+
+
+def test_a_run_whose_times_alone_have_moved_is_not_read_again(make_run, tidy, observed):
+    run = make_run("a")
+    made(make_run, tidy)
+    before = {folder: part.manifest(folder) for folder in parts(tidy)}
+    for file in run.path.iterdir():
+        os.utime(file)
+    made(make_run, tidy)
+    assert observed == ["a"] and {folder: part.manifest(folder) for folder in parts(tidy)} == before
+
+
+def test_a_part_from_another_machine_is_named_by_the_seals_that_its_runs_were_found_with(
+    make_run, tidy, tmp_path
+):
+    run, code = make_run("a"), version.code_version()
+    log = run.path / "service.log"
+    rewritten(log, log.read_bytes().upper())
+    (batch,) = batches.batches([batches.Source("a", seal_digest(run.path), run.path)])
+    there = part.make(part.Task(batch, tmp_path / "there", code)).batch
+    here = part.adopt(tmp_path / "there" / there.part_name(code), part.Task(batch, tidy, code)).batch
+    assert here == there != batch and part.whole(tidy / here.part_name(code))
 
 
 def test_a_run_that_was_moved_keeps_its_rows(make_run, tmp_path, tidy, observed):

@@ -1,0 +1,31 @@
+"""How far apart the clocks of a run's hosts were."""
+
+import json
+
+from kvstudy.analyse import conditions
+
+SERVICE_ELSEWHERE = {"service": "a", "generators": ["b"]}
+
+
+def looked(**offsets_us: float) -> dict:
+    return {
+        "reference": "b",
+        "before": {},
+        "after": {},
+        **{when: {"a": {"offset_us": offset, "bound_us": 40.0}} for when, offset in offsets_us.items()},
+    }
+
+
+def offset_s(make_run, run_id: str, clocks: dict) -> float:
+    more = {"machine.json": json.dumps({"clocks": clocks})}
+    return conditions.clock_offset_s(make_run(run_id, hosts=SERVICE_ELSEWHERE, more=more))
+
+
+def test_the_offset_of_the_services_clock_is_the_mean_of_before_and_after_the_load(make_run):
+    assert offset_s(make_run, "both", looked(before=-2_000_000.0, after=-2_001_000.0)) == -2.0005
+    assert offset_s(make_run, "one", looked(before=-2_000_000.0)) == -2.0
+
+
+def test_the_host_whose_clock_is_the_runs_and_a_single_machine_are_not_off(make_run):
+    assert offset_s(make_run, "reference", looked()) == 0
+    assert conditions.clock_offset_s(make_run("alone")) == conditions.clock_bound_s(make_run("other")) == 0

@@ -1,0 +1,131 @@
+"""A cluster that is put up is whole, or nothing is left of it but what ``down`` finds. Nothing of Dask runs
+here, and a host is this machine's shell."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from test_agent import is_gone
+
+from kvstudy.errors import KvstudyError
+from kvstudy.hosts import cluster
+from kvstudy.hosts.folder import MARKER
+from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.process import wait_until
+from kvstudy.hosts.ssh import Remote
+
+PUT_UP = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from kvstudy.hosts import cluster
+from kvstudy.hosts.hosts_file import HostsFile
+cluster._dask = lambda: SimpleNamespace(write_certificates=lambda folder: folder.mkdir(parents=True))
+cluster._own_address = lambda _other: "127.0.0.1"
+cluster.MODULE = "slow_scheduler"
+cluster.up(HostsFile.load(Path(sys.argv[1])), Path(sys.argv[2]))
+"""
+
+
+class ThisMachine(Remote):
+    def asked(self, words, given=None, timeout_s=0.0):
+        return subprocess.run(["sh", "-c", words], input=given or "", capture_output=True, text=True)
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    """Its folder is ``perf``."""
+    path = tmp_path / "hosts.yaml"
+    hosts = {
+        name: {"address": address, "roles": [role]}
+        for name, address, role in (("a", "127.0.0.1", "service"), ("b", "127.0.0.2", "generator"))
+    }
+    ssh = {"python": sys.executable}
+    path.write_text(json.dumps({"ssh": ssh, "folder": str(tmp_path / "perf"), "hosts": hosts}))
+    return path
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_up_that_is_interrupted_while_its_scheduler_starts_leaves_nothing_or_what_down_finds(
+    tmp_path, file, number
+):
+    (tmp_path / "slow_scheduler.py").write_text("import time\ntime.sleep(60)\n")
+    work = tmp_path / "work"
+    noted = work / "cluster" / cluster.NOTED
+    path = os.pathsep.join((str(tmp_path), str(Path(__file__).parents[2])))
+    putting_up = subprocess.Popen(
+        [sys.executable, "-c", PUT_UP, str(file), str(work)],
+        env=os.environ | {"PYTHONPATH": path},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert wait_until(noted.is_file, 30)
+        scheduler = json.loads(noted.read_text())["pid"]
+        assert psutil.pid_exists(scheduler)
+        putting_up.send_signal(number)
+        putting_up.wait(30)
+    finally:
+        putting_up.kill()
+    if number == signal.SIGKILL:
+        assert not is_gone(scheduler) and cluster.running(work) is None
+        with pytest.raises(KvstudyError, match="cluster is up already: not whole yet: pid=") as refused:
+            cluster.up(HostsFile.load(file), work)
+        assert refused.value.hint == "kvstudy hosts down takes it down"
+        assert cluster.down(HostsFile.load(file), work) == []
+    assert wait_until(lambda: is_gone(scheduler), 10) and not noted.exists()
+
+
+def test_a_worker_that_was_started_is_ended_when_another_one_cannot_be(tmp_path, file, monkeypatch):
+    begun, ended = threading.Event(), []
+
+    def worker(remote, *_):
+        if remote.name == "b":
+            begun.set()
+            return 77
+        begun.wait(10)
+        raise KvstudyError("worker cannot be started: host a")
+
+    dask = SimpleNamespace(write_certificates=lambda folder: folder.mkdir(parents=True))
+    monkeypatch.setattr(cluster, "_dask", lambda: dask)
+    monkeypatch.setattr(cluster, "_start_scheduler", lambda *_: None)
+    monkeypatch.setattr(cluster, "_worker", worker)
+    monkeypatch.setattr(cluster, "_take_down", lambda _file, facts: ended.append(facts["workers"]))
+    with pytest.raises(KvstudyError, match="worker cannot be started: host a"):
+        cluster.up(HostsFile.load(file), tmp_path / "work")
+    assert ended == [{"b": 77}]
+
+
+def test_nothing_is_written_to_a_folder_of_somebody_elses_when_a_worker_is_started(tmp_path, file):
+    theirs = tmp_path / "perf" / "cluster" / "nodes"
+    theirs.parent.mkdir(parents=True)
+    theirs.touch()
+    for name in cluster.PEM:
+        (tmp_path / name).touch()
+    remote = ThisMachine("a", "127.0.0.1", HostsFile.load(file))
+    with pytest.raises(KvstudyError) as refused:
+        cluster._worker(remote, tmp_path, {"scheduler": "tls://127.0.0.1:1"})
+    folder = tmp_path / "perf"
+    assert refused.value.message == f"host a: folder holds something else: folder={folder} found=cluster"
+    assert refused.value.hint == "name an empty one under folder"
+    assert list(folder.rglob("*")) == [theirs.parent, theirs]
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_what_goes_with_a_cluster_lies_in_a_folder_of_ours(tmp_path, file, monkeypatch, is_ours):
+    """The file may name another one by then."""
+    left = tmp_path / "perf" / "cluster" / "nodes"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    if is_ours:
+        (tmp_path / "perf" / MARKER).touch()
+    monkeypatch.setattr(cluster, "remotes", lambda file: [ThisMachine("a", "127.0.0.1", file)])
+    facts = {"pid": None, "workers": {"a": 4_000_000}}  # such a process there is not
+    assert cluster._take_down(HostsFile.load(file), facts) == []
+    assert left.exists() != is_ours

@@ -1,0 +1,85 @@
+"""What a launch seals of what its sides told: of each side as a run does of its service."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from memory_groups import can_make_groups
+from project import TINY_SLICES, UNDISTURBED
+
+from kvstudy.measure.duet import DuetLaunch
+from kvstudy.plan.comparison import SIDES, Launch
+from kvstudy.record import process_series
+from kvstudy.record.run_folder import RunWriter, sealed_runs
+from kvstudy.subject.protocol import Evidence
+
+FIRST_SLICE = datetime(2026, 11, 24, 20, tzinfo=UTC)
+
+
+def at(seconds: float) -> str:
+    """From the first slice that counts."""
+    return (FIRST_SLICE + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def slice_of(begin_s: float, end_s: float) -> dict:
+    begin_ns = round(FIRST_SLICE.timestamp()) * 10**9
+    return {
+        "begin_utc_ns": begin_ns + round(begin_s * 1e9),
+        "end_utc_ns": begin_ns + round(end_s * 1e9),
+    }
+
+
+def launch_of(told: dict[str, Evidence]) -> DuetLaunch:
+    """With slices of two parts in three seconds, after a second of warm-up."""
+    service = SimpleNamespace(station=SimpleNamespace(evidence=lambda: told))
+    crew = SimpleNamespace(ready=lambda: None, service=service, is_one_host=False)
+    load = SimpleNamespace(loops=(SimpleNamespace(warm_up_s=1.0), SimpleNamespace(warm_up_s=0.0)))
+    bench = SimpleNamespace(crew=crew, comparison=SimpleNamespace(loads=(load,)))
+    launch = DuetLaunch(Launch(1, 7, SIDES, SIDES, SIDES), bench)
+    launch._rows = [slice_of(0, 0.5), slice_of(0.6, 1.1), slice_of(2.5, 3)]
+    return launch
+
+
+def test_counters_and_memory_groups_are_written_of_each_side_that_has_some(tmp_path):
+    read = {at(second): {"puts": float(second)} for second in (-1.5, -0.5, 1.25, 3.5)}
+    group = {"version": 2, "limit_bytes": 256 << 20, "peak_bytes": 1, "killed": False}
+    launch = launch_of({"a": Evidence(), "b": Evidence({"gc": []}, read, group)})
+    folder = RunWriter.create(tmp_path, "trial", "launch")
+    launch._write_evidence(folder)
+    names = {path.name for path in (tmp_path / "trial" / "launch.partial").iterdir()}
+    assert names == {"events-b.json", "store-b.csv"}
+    counters = process_series.read(folder.path("store-b.csv").read_text(), "store-b.csv")
+    assert counters["second"].tolist() == [-1, 1]  # not those of the fill, nor of the check
+    assert counters["at_s"].tolist() == counters["puts"].tolist() == [-0.5, 1.25]
+    assert launch._machine == {"memory_groups": {"b": group}}
+
+
+def test_a_launch_without_memory_groups_says_nothing_of_any(tmp_path):
+    launch = launch_of({side: Evidence() for side in SIDES})
+    launch._write_evidence(RunWriter.create(tmp_path, "trial", "launch"))
+    assert launch._machine == {}
+
+
+@pytest.mark.machine
+@can_make_groups
+def test_the_memory_group_and_the_counters_of_both_services_are_sealed(project):
+    path = project.experiment(
+        subject="kv-service",
+        service={"memory": ["256m", "320m"]},
+        jvm={"heap": "64m"},
+        workload="get",
+        fill=2000,
+        rate=400,
+        duration="2s",
+        warm_up="1s",
+        compare=TINY_SLICES | {"launches": 1, "pairs": 8},
+    )
+    _, _, err = project.finished(project.kvstudy("compare", path, code=UNDISTURBED))
+    (run,) = sealed_runs(project.raw)
+    assert run.facts["outcome"] == "completed", err
+    groups = run.machine["memory_groups"]
+    assert [groups[side]["limit_bytes"] for side in SIDES] == [256 << 20, 320 << 20]
+    for side in SIDES:
+        counters = process_series.read(run.text(f"store-{side}.csv"), f"store-{side}.csv")
+        assert len(counters["at_s"]) > 0 and counters["gets"][-1] > 0
+    assert project.processes() == []

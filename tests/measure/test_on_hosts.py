@@ -1,0 +1,76 @@
+"""What a host is brought before it takes part in a run."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from trial import configuration, trial
+
+from kvstudy.errors import ExperimentError
+from kvstudy.measure.on_hosts import Needs
+from kvstudy.plan.run_plan import Plan, PlannedRun
+
+
+class Host:
+    """Notes what it is sent."""
+
+    name = "b"
+
+    def renew(self):
+        pass
+
+    def ship(self, root, files):
+        self.files = {str(path.relative_to(root)) for path in files}
+
+    def stationed(self, *_):
+        pass
+
+
+def brought(root, script, is_service=False) -> set[str]:
+    plan = Plan(trial(), [PlannedRun(replace(configuration(), script=script), 1, 1, 7)])
+    host = Host()
+    Needs(plan, SimpleNamespace(builds={}, subjects={}), root, None).member(host, is_service)
+    return host.files
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name in (
+        "experiments/workloads/put.lua",
+        "own.lua",
+        "beside.lua",
+        "my/own.lua",
+        "my/keys.lua",
+        "my/parts/values.lua",
+        "my/notes.txt",
+        "other/not.lua",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize("is_service", [False, True], ids=["a generator's", "a service's"])
+def test_a_script_from_anywhere_in_the_project_is_on_the_host_with_what_it_may_require(root, is_service):
+    assert brought(root, "my/own.lua", is_service) == {
+        "experiments/workloads/put.lua",
+        "my/own.lua",
+        "my/keys.lua",
+        "my/parts/values.lua",
+    }
+
+
+def test_of_a_script_in_the_projects_own_folder_not_all_of_the_project_is_brought(root):
+    assert brought(root, "own.lua") == {"experiments/workloads/put.lua", "own.lua", "beside.lua"}
+
+
+def test_without_a_script_of_ones_own_the_projects_are_brought(root):
+    assert brought(root, None) == {"experiments/workloads/put.lua"}
+
+
+@pytest.mark.parametrize("script", ["/home/perf/own.lua", "../own.lua", "my/../../own.lua"])
+def test_a_script_that_is_not_in_the_project_is_refused_before_anything_starts(root, script):
+    with pytest.raises(ExperimentError) as refused:
+        brought(root, script)
+    assert refused.value.message == f"script cannot be brought to other hosts: script={script}"
+    assert "put it into the project" in refused.value.hint
