@@ -1,0 +1,2 @@
+/work/main/experiments/peers/webdis.sh
+/work/main/data/work/stores/20261125T005715Z-repeated-put-c16-t1-r01000-rep3

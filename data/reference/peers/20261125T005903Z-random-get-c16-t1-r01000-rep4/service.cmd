@@ -1,0 +1,16 @@
+/usr/lib/jvm/temurin-25-jdk-amd64/bin/java
+--enable-native-access=ALL-UNNAMED
+--sun-misc-unsafe-memory-access=allow
+-XX:+PerfDisableSharedMem
+-Xmx512m
+-Xlog:disable
+-Xlog:all=warning:stderr
+-Xlog:gc*,safepoint:file=/work/main/data/raw/peers/20261125T005903Z-random-get-c16-t1-r01000-rep4.partial/gc.log:utctime,uptime,level,tags:filecount=0
+-XX:StartFlightRecording:filename=/work/main/data/raw/peers/20261125T005903Z-random-get-c16-t1-r01000-rep4.partial/service.jfr,settings=/work/main/kvstudy/subject/evidence/recording.jfc,dumponexit=true,maxsize=128m
+-jar
+/work/main/service/target/kv-service.jar
+--port
+0
+--dir
+/work/main/data/work/stores/20261125T005903Z-random-get-c16-t1-r01000-rep4
+--admin
