@@ -73,7 +73,7 @@ def test_stacks_become_one_tree():
 
 
 def test_without_a_profiled_run_there_is_a_line_instead():
-    assert "No profiled run" in moment.shown(study_tables(experiment="wal", progress=False)).data
+    assert "No profiled run" in moment.shown(study_tables(experiment="stall", progress=False)).data
 
 
 def test_a_notebook_carries_the_script_and_an_exported_page_does_not(tables, monkeypatch):
