@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
-"""Latency of PUT and GET by value size, one connection, in turn; is any size out of line with its neighbours?
+"""Latency of PUT and GET by value size, one connection, in turn; is any size out of line with the others?
 
     python3 service/bench/bench_value_size.py --rounds 300
 
 Needs the built jar and JAVA_HOME with a JDK 25; nothing but Python's own library. The sizes lie on both sides
 of every size at which the service takes another path: 16 KiB (what a worker copies behind the head), 63 KiB
 (what a selector does), 64 000 bytes (one read), 64 KiB (one call of a large answer, the first buffer of a
-body). Each round asks once for each size, in an order that is turned from round to round. The client's own
-time is part of each number and the same for all sizes of about the same length.
+body). Each round asks once for each size, in an order drawn for that round: what 1 MiB leaves behind, garbage
+and buffers, meets no size more often than another. The client's own time is part of each number and the same
+for all sizes of about the same length.
 
-Exit code 1 when the median of a size is more than --limit times its share of the line through the sizes
-before and behind it.
+Exit code 1 when the median of a size is more than --limit times its share of a line through two others. Some
+sizes lie so close together that all of them may be slow, so there is more than one line (``shares``).
 """
 
 import argparse
 import http.client
 import os
 import pathlib
+import random
 import shutil
 import socket
 import statistics
@@ -67,8 +69,7 @@ def measured(port: int, rounds: int) -> dict[tuple[str, int], list[float]]:
     values = {size: os.urandom(size) for size in sizes}
     times = {(method, size): [] for method in ("PUT", "GET") for size in sizes}
     for number in range(-WARM_UP_ROUNDS, rounds):
-        turn = number % len(sizes)
-        for size in sizes[turn:] + sizes[:turn]:
+        for size in random.Random(number).sample(sizes, len(sizes)):
             for method, value in (("PUT", values[size]), ("GET", None)):
                 took = ask(connection, method, size, value)
                 if number >= 0:
@@ -77,10 +78,51 @@ def measured(port: int, rounds: int) -> dict[tuple[str, int], list[float]]:
     return times
 
 
-def share(size: int, before: tuple[int, float], behind: tuple[int, float]) -> float:
-    """What `size` has on the straight line through its neighbours."""
-    part = (size - before[0]) / (behind[0] - before[0])
-    return before[1] + part * (behind[1] - before[1])
+def shares(times: dict[int, float], size: int) -> list[float]:
+    """What ``size`` may take, in seconds, by each line that can be drawn; ``times``: seconds by size.
+
+    - through the sizes next to it;
+    - through the nearest of at most half its size and the nearest of at least twice its size;
+    - through the two nearest of at least twice and four times its size, and not less than half of what the
+      nearer one takes: where larger sizes cost more a byte, that line falls to nothing;
+    - where there are no such two, through the two nearest of at most half and a quarter, and not less than
+      the nearer one takes.
+
+    The last two alone say something of the ends, and of several slow sizes at an end.
+    """
+    sizes = sorted(times)
+    at = sizes.index(size)
+    half, double = _nearest_below(sizes, size), _nearest_above(sizes, size)
+    quarter = _nearest_below(sizes, half) if half else None
+    fourfold = _nearest_above(sizes, double) if double else None
+    found = []
+    if 0 < at < len(sizes) - 1:
+        found.append(_on_line(times, size, sizes[at - 1], sizes[at + 1]))
+    if half and double:
+        found.append(_on_line(times, size, half, double))
+    if double:
+        line = _on_line(times, size, double, fourfold) if fourfold else 0
+        found.append(max(line, times[double] / 2))
+    if quarter and not fourfold:
+        found.append(max(_on_line(times, size, quarter, half), times[half]))
+    return found
+
+
+def _nearest_below(sizes: list[int], size: int) -> int | None:
+    return max((one for one in sizes if 2 * one <= size), default=None)
+
+
+def _nearest_above(sizes: list[int], size: int) -> int | None:
+    return min((one for one in sizes if one >= 2 * size), default=None)
+
+
+def _on_line(times: dict[int, float], size: int, first: int, second: int) -> float:
+    return times[first] + (size - first) / (second - first) * (times[second] - times[first])
+
+
+def of_share(times: dict[int, float], size: int) -> float:
+    """How many times its least share ``size`` takes."""
+    return times[size] / min(shares(times, size))
 
 
 def main() -> int:
@@ -102,18 +144,15 @@ def main() -> int:
     out_of_line = 0
     print(f"{'':4} {'value_kib':>9} {'p50_us':>9} {'p99_us':>9} {'of_its_share':>12}")
     for method in ("PUT", "GET"):
-        medians = [(size * KIB, statistics.median(times[method, size * KIB])) for size in SIZES]
-        for i, (size, median) in enumerate(medians):
-            ratio = median / share(size, medians[i - 1], medians[i + 1]) if 0 < i < len(medians) - 1 else None
+        medians = {size * KIB: statistics.median(times[method, size * KIB]) for size in SIZES}
+        for size, median in medians.items():
+            ratio = of_share(medians, size)
             p99 = statistics.quantiles(times[method, size], n=100)[98]
-            print(
-                f"{method:4} {size // KIB:9} {median * 1e6:9.0f} {p99 * 1e6:9.0f} "
-                f"{'' if ratio is None else f'{ratio:12.2f}'}"
-            )
-            out_of_line += ratio is not None and ratio > options.limit
+            print(f"{method:4} {size // KIB:9} {median * 1e6:9.0f} {p99 * 1e6:9.0f} {ratio:12.2f}")
+            out_of_line += ratio > options.limit
     print(
-        f"sizes out of line: {out_of_line}, limit {options.limit:g} times the line through the "
-        f"neighbours, {options.rounds} rounds"
+        f"sizes out of line: {out_of_line}, limit {options.limit:g} times the share of a line through two "
+        f"other sizes, {options.rounds} rounds"
     )
     return 1 if out_of_line else 0
 

@@ -116,8 +116,8 @@ final class Arguments {
                 description = {
                     "Logs each request that takes so many milliseconds or longer, with what it waited for; 0 "
                             + "for none. Default: ${DEFAULT-VALUE}.",
-                    "Costs a reading of the clock a request, two with another thread. At most 10 lines a "
-                            + "second; the next says how many were left out."
+                    "Costs a request a reading of the clock and two calls of the system, twice that with another "
+                            + "thread. At most 10 lines a second; the next says how many were left out."
                 })
         int slowRequestMillis;
     }

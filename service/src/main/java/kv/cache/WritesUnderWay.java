@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
 
 /// Tells whether writes of a key overlapped, so that a cache in front of a store knows what it may keep. Writes
 /// are counted when they begin and when they end, by the key's hash in one of [#STRIPES] places; two keys that
-/// share a place may be told of an overlap that was none, which costs an entry of the cache.
+/// share a place may seem to overlap when they did not, which costs an entry of the cache.
 ///
 /// ```
 /// write:  begin ─► store ─► in the cache's own atomic step on the key: was I alone? keep : remove ─► end

@@ -16,8 +16,8 @@ abstract class ForwardingCursor implements RangeCursor {
     }
 
     @Override
-    public long tombstonesPassed() {
-        return cursor.tombstonesPassed();
+    public long recordsPassed() {
+        return cursor.recordsPassed();
     }
 
     @Override
@@ -33,6 +33,11 @@ abstract class ForwardingCursor implements RangeCursor {
     @Override
     public byte[] key() {
         return cursor.key();
+    }
+
+    @Override
+    public void pause() {
+        cursor.pause();
     }
 
     @Override

@@ -20,6 +20,8 @@ import org.slf4j.LoggerFactory;
 ///    still meanwhile, and goes on afterwards.
 /// 3. The sweeper and the reclaimer look without the session's lock, so that they wait for no connection: at
 ///    worst they decide one look later. Before they end one they look again, with the lock.
+/// 4. A range whose slices other threads read is at work nearly whenever the sweeper looks, if its client takes
+///    it without a break. So whoever has read a slice looks at its time, too ([Timeouts#isAnswerOverdue]).
 abstract class LimitedSession extends ServingSession implements MemoryReclaimer.Holder, Connections.Sweepable {
     private static final Logger log = LoggerFactory.getLogger(LimitedSession.class);
 

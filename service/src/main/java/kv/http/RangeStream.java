@@ -9,7 +9,8 @@ import one.nio.net.Socket;
 
 /// The answer to a range read, produced as fast as the client takes it: a buffer is filled from the cursor when
 /// the socket has room, and values go through it in pieces, so a range of any size over values of any size
-/// needs one small buffer of memory.
+/// needs one small buffer of heap. While it waits for its client the cursor is paused, which bounds its native
+/// memory.
 ///
 /// ```
 /// HTTP/1.1: one chunk per entry
@@ -19,7 +20,7 @@ import one.nio.net.Socket;
 /// ```
 ///
 /// One call of [#write] sends at most [#SLICE_BYTES] and looks at no more than about [#RECORDS_PER_TURN]
-/// records, deleted ones too, so that a range read does not hold up the other connections of its selector. When
+/// records, also those of no entry, so that a range read does not hold up the other connections of its selector. When
 /// reading fails half way the connection is cut without the last chunk: the client sees that the answer is
 /// incomplete. One that gets no chunks would not ([#isHalf]), so its connection is reset.
 final class RangeStream extends Session.QueueItem {
@@ -63,6 +64,7 @@ final class RangeStream extends Session.QueueItem {
         byte[] head = !request.http11 ? HEAD_HTTP10 : request.keepAlive ? HEAD : HEAD_CLOSED;
         append(head, head.length);
         fill();
+        cursor.pause();
     }
 
     /// @param listener told how many bytes the socket took in each turn
@@ -108,6 +110,7 @@ final class RangeStream extends Session.QueueItem {
                 end = 0;
                 recordsLeft = RECORDS_PER_TURN;
                 fill();
+                cursor.pause();
             }
         } finally {
             endReading();
@@ -141,9 +144,9 @@ final class RangeStream extends Session.QueueItem {
     }
 
     private void nextEntry() {
-        long passed = cursor.tombstonesPassed();
+        long passed = cursor.recordsPassed();
         RangeCursor.Step step = cursor.step(recordsLeft);
-        recordsLeft -= 1 + (int) (cursor.tombstonesPassed() - passed);
+        recordsLeft -= 1 + (int) (cursor.recordsPassed() - passed);
         switch (step) {
             case ENTRY -> beginEntry(cursor.key());
             case END -> {
@@ -201,6 +204,9 @@ final class RangeStream extends Session.QueueItem {
     @Override
     public int write(Socket socket) throws IOException {
         int sent = writeTurn(socket);
+        if (!readElsewhere) {
+            cursor.pause();
+        }
         if (sent > 0) {
             whenSent.accept(sent);
         }

@@ -12,6 +12,7 @@ import java.util.NoSuchElementException;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.Consumer;
+import kv.lsm.disk.MajorFaults;
 import one.nio.net.SelectableJavaSocket;
 import one.nio.net.Selector;
 import one.nio.net.Session;
@@ -143,10 +144,22 @@ final class RoundSelector extends Selector implements Iterator<Session> {
 
     private void answerRound() {
         Router router = server.router();
-        router.prefetch(gets.keys, gets.count, writes.keys, writes.count);
+        prefetch(router);
         router.begin(writes.requests, writes.count);
         gets.answer(server.output());
         writes.answer(server.output());
+    }
+
+    private void prefetch(Router router) {
+        SlowRequestLog slowOrNull = router.slowRequestsOrNull();
+        if (slowOrNull == null) {
+            router.prefetch(gets.keys, gets.count, writes.keys, writes.count);
+            return;
+        }
+        MajorFaults beforeOrNull = MajorFaults.ofThreadOrNull();
+        router.prefetch(gets.keys, gets.count, writes.keys, writes.count);
+        slowOrNull.prefetched(gets.requests, gets.count, beforeOrNull);
+        slowOrNull.prefetched(writes.requests, writes.count, beforeOrNull);
     }
 
     @Override

@@ -242,6 +242,9 @@ abstract class ServingSession extends LingeringSession {
                 }
                 writeMore();
                 timeouts.moved();
+                if (timeouts.isAnswerOverdue(server.options())) {
+                    close(); // the sweeper finds a client that reads without a break always at work
+                }
             } catch (Throwable e) {
                 handleException(e);
             }

@@ -4,13 +4,15 @@ import java.util.Locale;
 import java.util.function.Consumer;
 import kv.lsm.Escaped;
 import kv.lsm.Waits;
+import kv.lsm.disk.MajorFaults;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// A line for each request that took long, which says what it waited for. At most [#LINES_PER_SECOND_MAX]
 /// lines a second are written; the next one, or the end of the server, tells how many were left out.
 ///
-/// Page faults are not told apart, because a thread cannot see its own: they are part of `own_ms`.
+/// How long page faults took nobody knows, so they are counted: their time is part of `own_ms`, and of `round_ms`
+/// where a round's prefetch met them.
 final class SlowRequestLog {
     static final int LINES_PER_SECOND_MAX = 10;
 
@@ -44,12 +46,23 @@ final class SlowRequestLog {
         waitsOf(request).handsOver(request.startNanos, System.nanoTime());
     }
 
+    /// The calling thread has prefetched for the first `count` of these.
+    ///
+    /// @param beforeOrNull the thread's page faults before that
+    void prefetched(Request[] requests, int count, MajorFaults beforeOrNull) {
+        MajorFaults nowOrNull = MajorFaults.ofThreadOrNull();
+        for (int i = 0; i < count; i++) {
+            waitsOf(requests[i]).prefetched(beforeOrNull, nowOrNull);
+        }
+    }
+
     void isServed(Request request) {
-        waitsOf(request).isServed(request.startNanos, System.nanoTime(), Waits.ofThread());
+        waitsOf(request)
+                .isServed(request.startNanos, System.nanoTime(), Waits.ofThread(), MajorFaults.ofThreadOrNull());
     }
 
     void wasServed(Request request) {
-        waitsOf(request).wasServed(Waits.ofThread());
+        waitsOf(request).wasServed(Waits.ofThread(), MajorFaults.ofThreadOrNull());
     }
 
     private static RequestWaits waitsOf(Request request) {
@@ -104,7 +117,9 @@ final class SlowRequestLog {
         return "slow request: method=" + request.method + ", target=" + target(request) + ", status=" + status
                 + millis(", total_ms", totalNanos) + millis(", stall_ms", waits.stallNanos())
                 + millis(", sync_ms", waits.syncNanos()) + millis(", round_ms", waits.roundNanos())
-                + millis(", queue_ms", waits.queueNanos()) + millis(", own_ms", waits.ownNanos(totalNanos));
+                + millis(", queue_ms", waits.queueNanos()) + millis(", disk_ms", waits.diskNanos())
+                + millis(", own_ms", waits.ownNanos(totalNanos))
+                + (waits.faults() == RequestWaits.UNKNOWN ? "" : ", page_faults=" + waits.faults());
     }
 
     private static String millis(String name, long nanos) {

@@ -109,6 +109,12 @@ final class Timeouts {
         return waits && lastMoveMillis != Long.MAX_VALUE ? strideBeganMillis : Long.MAX_VALUE;
     }
 
+    /// True when the last move came so long after the answer was begun that its time is over.
+    boolean isAnswerOverdue(HttpOptions options) {
+        long began = answerBeganMillis;
+        return began != NOT_BEGUN && lastMoveMillis - began > options.answerTimeoutMillis();
+    }
+
     void lingeringBegins() {
         lingeringBeganMillis = clock.getAsLong();
     }

@@ -25,12 +25,20 @@ final class Catalog {
     /// Files that no manifest names any more and that could not be deleted yet.
     private final List<String> undeleted = new ArrayList<>();
 
-    Catalog(StoreFiles files, Views views, Failure failure, Manifest manifest, Version version) {
+    /// @param leftovers files that no manifest names and that the opening could not delete
+    Catalog(
+            StoreFiles files,
+            Views views,
+            Failure failure,
+            Manifest manifest,
+            Version version,
+            List<String> leftovers) {
         this.files = files;
         this.views = views;
         this.failure = failure;
         this.manifest = manifest;
         this.version = version;
+        undeleted.addAll(leftovers);
     }
 
     synchronized Version version() {

@@ -10,6 +10,7 @@ import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.stream.Stream;
+import kv.lsm.disk.Disk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
 
@@ -21,7 +22,7 @@ public final class ClosedStore implements Closeable {
     final SortedSet<Long> tables;
     final SortedSet<Long> logs;
 
-    private ClosedStore(Path directory, List<String> names, Closeable lock, Allocator allocator, RealDisk disk) {
+    private ClosedStore(Path directory, List<String> names, Closeable lock, Allocator allocator, Disk disk) {
         this.lock = lock;
         files = new StoreFiles(disk, allocator, StoreOptions.at(directory));
         tables = numbers(names, FileNames::tableNumber);
@@ -37,7 +38,11 @@ public final class ClosedStore implements Closeable {
     /// @throws StoreException       when the directory holds no file of a store
     public static ClosedStore open(Path directory) {
         Allocator allocator = new Allocator();
-        RealDisk disk = new RealDisk(allocator);
+        return open(directory, new RealDisk(allocator), allocator);
+    }
+
+    /// As the other, on another disk.
+    static ClosedStore open(Path directory, Disk disk, Allocator allocator) {
         try {
             List<String> names = Files.isDirectory(directory)
                     ? disk.list(directory).stream()

@@ -78,11 +78,17 @@ final class Compactor {
             if (!Retry.mayPass(e)) {
                 throw e;
             }
-            retry.failed(e, inputBytes);
-            giveUpFull(e);
-            retry.await(work);
-            return false;
+            tryAgainLater(e);
+        } catch (InternalError e) { // an input is mapped, and the disk could not give a page of it
+            tryAgainLater(files.unreadablePage(e));
         }
+        return false;
+    }
+
+    private void tryAgainLater(Exception e) {
+        giveUpFull(e); // first, or who asked for it would be told that it is tried again
+        retry.failed(e, inputBytes);
+        retry.await(work);
     }
 
     /// An operator asks again; until then what the policy wants goes first, or writers would wait for a merge

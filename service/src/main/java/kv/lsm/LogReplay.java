@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import kv.lsm.disk.Closing;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.log.WriteAheadLogReader;
@@ -90,16 +91,16 @@ final class LogReplay {
         try {
             logs.add(new Log(number, path, file, file.map()));
         } catch (IOException | RuntimeException e) {
-            file.close();
+            Closing.quietly(file::close, path);
             throw e;
         }
     }
 
     /// Closes the files that no memtable took over.
-    private void closeUnowned() throws IOException {
+    private void closeUnowned() {
         for (Log log : logs) {
             if (!owned.contains(log.number)) {
-                log.file.close();
+                Closing.quietly(log.file::close, log.path);
             }
         }
     }

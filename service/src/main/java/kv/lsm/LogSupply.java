@@ -2,6 +2,7 @@ package kv.lsm;
 
 import java.io.IOException;
 import java.util.function.LongFunction;
+import kv.lsm.disk.Closing;
 import kv.lsm.disk.LogFile;
 import kv.lsm.log.UnloggedFile;
 import kv.lsm.log.WriteAheadLogFormat;
@@ -114,7 +115,7 @@ final class LogSupply {
             // the manifest will name it, whatever is promised of its content
             files.syncDirectory();
         } catch (IOException e) {
-            file.close();
+            Closing.quietly(file::close, FileNames.log(number));
             files.deleteIfPossible(FileNames.log(number));
             failed = new Failed(e, bytes);
             throw e;
@@ -123,11 +124,11 @@ final class LogSupply {
     }
 
     /// Deletes what was prepared and not used.
-    synchronized void discard() throws IOException {
+    synchronized void discard() {
         if (prepared != null) {
             Prepared unused = prepared;
             prepared = null;
-            unused.file.close();
+            Closing.quietly(unused.file::close, FileNames.log(unused.number));
             files.deleteIfPossible(FileNames.log(unused.number));
         }
     }

@@ -33,6 +33,7 @@ public final class LsmStore implements Store {
     private final Counters counters = new Counters();
     private final Failure failure = new Failure();
     private final BlockBuffers buffers;
+    private final RangeMemory rangeMemory = new RangeMemory();
     private final StoreMetrics.Recovery recovery;
     private final Views views;
     private final MemoryFit fit;
@@ -116,7 +117,7 @@ public final class LsmStore implements Store {
         fit = files.fit();
         memoryWatch = new MemoryWatch(fit, views, counters);
         catalog = new Catalog(
-                files, views, failure, opened.manifest(), opened.view().version());
+                files, views, failure, opened.manifest(), opened.view().version(), opened.undeleted());
         writePath = new WritePath(options, views, logs, walSync, failure, counters, this::memtableFrozen);
         intervalSyncOrNull = options.wal() == WalMode.INTERVAL
                 ? new IntervalSync(views, walSync, failure, options.walInterval())
@@ -182,8 +183,8 @@ public final class LsmStore implements Store {
             }
             counters.gets.increment();
             return value == SSTable.DELETED ? null : value;
-        } catch (InternalError e) { // what Java makes of a mapped page that the disk could not give
-            throw new StoreException("a page of a mapped file could not be read: directory=" + files.directory(), e);
+        } catch (InternalError e) {
+            throw files.unreadablePage(e);
         } finally {
             views.exit(token);
         }
@@ -308,10 +309,14 @@ public final class LsmStore implements Store {
             // the limit is read after the view was taken, so it belongs to this view's active memtable
             MergingIterator entries =
                     new MergingIterator(view.sources(start, view.active().limit()));
-            return new StoreCursor(views, counters, view, entries, endOrNull == null ? null : endOrNull.clone());
+            byte[] end = endOrNull == null ? null : endOrNull.clone();
+            return new StoreCursor(files, views, counters, view, entries, end, rangeMemory);
         } catch (RuntimeException e) {
             view.release();
             throw e;
+        } catch (InternalError e) {
+            view.release();
+            throw files.unreadablePage(e);
         }
     }
 
@@ -375,16 +380,12 @@ public final class LsmStore implements Store {
     }
 
     private void releaseFiles() {
-        for (Closing step : List.<Closing>of(logs::discard, catalog::close, directoryLock::close)) {
+        for (Closeable step : List.<Closeable>of(logs::discard, catalog::close, directoryLock)) {
             try {
-                step.run();
+                step.close();
             } catch (IOException e) {
                 failure.set("the store's files could not be closed", e);
             }
         }
-    }
-
-    private interface Closing {
-        void run() throws IOException;
     }
 }

@@ -9,6 +9,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import kv.lsm.disk.FileCopy;
+import kv.lsm.memory.Memory;
 
 /// Reads all of a manifest that can be read: every edit that proves itself by its checksums, also behind
 /// damaged ones.
@@ -32,8 +34,16 @@ record ManifestInspection(
             findings.add(Finding.problem(FileNames.MANIFEST, "the manifest is missing"));
             return new ManifestInspection(List.of(), List.of(), Map.of(), findings, false);
         }
-        return of(ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN), findings)
-                .withoutItsEnd(store);
+        try (FileCopy copy = FileCopy.of(store.files.disk(), path, store.files.allocator())) {
+            copy.gaps().forEach(gap -> findings.add(Finding.problem(FileNames.MANIFEST, gap.offset(), gap.toString())));
+            byte[] content = Memory.copyOf(
+                    copy.reader().map(), Math.toIntExact(copy.reader().bytes()));
+            return of(
+                            ByteBuffer.wrap(content).order(ByteOrder.LITTLE_ENDIAN),
+                            findings,
+                            copy.gaps().isEmpty())
+                    .withoutItsEnd(store);
+        }
     }
 
     /// A manifest that was cut off at the end of an edit looks whole, but names a log that is long gone, or,
@@ -57,10 +67,11 @@ record ManifestInspection(
         return this;
     }
 
-    private static ManifestInspection of(ByteBuffer file, List<Finding> findings) {
+    /// @param isAllRead false when a part of the file is missing
+    private static ManifestInspection of(ByteBuffer file, List<Finding> findings, boolean isAllRead) {
         List<VersionEdit> edits = new ArrayList<>();
         List<Integer> offsets = new ArrayList<>();
-        boolean complete = headerIsWhole(file, findings);
+        boolean complete = headerIsWhole(file, findings) && isAllRead;
         int lostAt = -1;
         for (int offset = ManifestFormat.HEADER_BYTES; offset < file.limit(); ) {
             int bytes = validRecordBytes(file, offset);

@@ -1,8 +1,9 @@
 package kv.lsm;
 
-import java.io.IOException;
+import java.io.Closeable;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import kv.lsm.disk.Closing;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.log.WriteAheadLogWriter;
@@ -32,14 +33,10 @@ final class Memtable extends RefCounted {
         }
     }
 
-    /// What holds the records' memory.
-    private interface Holder {
-        void close() throws IOException;
-    }
-
     private final long logNumber;
     private final WriteAheadLogWriter writerOrNull;
-    private final Holder holder;
+    /// What holds the records' memory.
+    private final Closeable holder;
     private final long mappedBytes;
     private final NodeArena arena;
     private final RadixTree index;
@@ -51,7 +48,7 @@ final class Memtable extends RefCounted {
             long logNumber,
             long log,
             WriteAheadLogWriter writerOrNull,
-            Holder holder,
+            Closeable holder,
             long mappedBytes,
             Allocator allocator,
             long bytesMax) {
@@ -211,11 +208,7 @@ final class Memtable extends RefCounted {
     protected void dispose() {
         arena.free();
         filter.free();
-        try {
-            holder.close();
-        } catch (IOException e) {
-            throw new StoreException("cannot close a write-ahead log: file=" + FileNames.log(logNumber), e);
-        }
+        Closing.quietly(holder, FileNames.log(logNumber));
     }
 
     @Override

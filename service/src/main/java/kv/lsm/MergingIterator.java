@@ -5,7 +5,8 @@ import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
 
 /// Several sources as one, each key once: of a key that several have, the entry of the first source in the
-/// list, which is the newest. Tombstones are entries.
+/// list, which is the newest. Tombstones are entries. What is [EntryIterator#INVISIBLE] comes too, and hides
+/// nothing of an older source.
 ///
 /// The sources stand in an array ordered by their current key, the smallest first. Few sources are usual, and
 /// after a step the same source often stays first, so moving it to its place costs one or two comparisons of
@@ -65,7 +66,7 @@ final class MergingIterator implements EntryIterator {
         if (count == 0) {
             return false;
         }
-        while (count > 1 && sources[1].compareKey(sources[0]) == 0) {
+        while (count > 1 && sources[1].compareKey(sources[0]) == 0 && valueLength() != INVISIBLE) {
             advance(1); // an older entry of the same key
         }
         advance(0);
@@ -126,6 +127,20 @@ final class MergingIterator implements EntryIterator {
     @Override
     public int valueLength() {
         return sources[0].entries.valueLength();
+    }
+
+    @Override
+    public long bytesHeld() {
+        long bytes = 0;
+        for (EntryIterator source : all) {
+            bytes += source.bytesHeld();
+        }
+        return bytes;
+    }
+
+    @Override
+    public void letGo() {
+        all.forEach(EntryIterator::letGo);
     }
 
     @Override

@@ -37,21 +37,16 @@ final class RadixTree {
         return (pointer & TAGS) == 0;
     }
 
-    /// The newest record of a key below `limit`, or 0.
-    static long visibleRecord(long pointer, long limit) {
-        long next = pointer;
-        while ((next & CHAIN) != 0) {
-            long record = Memory.getLong(next - CHAIN);
-            if (record < limit) {
-                return record;
-            }
-            next = Memory.getLong(next - CHAIN + Long.BYTES);
-        }
-        return next != 0 && next - RECORD < limit ? next - RECORD : 0;
+    /// @param pointer to a record or chain
+    static long newestRecord(long pointer) {
+        return (pointer & CHAIN) != 0 ? Memory.getLong(pointer - CHAIN) : pointer - RECORD;
     }
 
-    private static long newestRecord(long pointer) {
-        return visibleRecord(pointer, Long.MAX_VALUE);
+    /// A pointer to what was inserted for the key before [#newestRecord], or 0.
+    ///
+    /// @param pointer to a record or chain
+    static long olderRecords(long pointer) {
+        return (pointer & CHAIN) != 0 ? Memory.getLong(pointer - CHAIN + Long.BYTES) : 0;
     }
 
     long root() {

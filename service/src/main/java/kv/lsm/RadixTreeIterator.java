@@ -7,6 +7,10 @@ import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
 
 /// The entries of a [RadixTree] in key order as they were when records ended at a limit, while others insert.
+///
+/// One call of [#next] looks at one record, also where that lies at or above the limit and is
+/// [EntryIterator#INVISIBLE]: others may have inserted any number of those, behind the last entry or in front of
+/// an older record of one key.
 final class RadixTreeIterator implements EntryIterator {
     /// Position before the entry whose key ends at the node; then come the key bytes 0 to 255.
     private static final int TERMINAL = -1;
@@ -15,7 +19,8 @@ final class RadixTreeIterator implements EntryIterator {
     private long[] nodes = new long[16];
     private int[] positions = new int[16];
     private int depth;
-    private long first;
+    /// What [#next] looks at before it goes on: the entry at which it starts, or the older records of a key.
+    private long pending;
     private long record;
 
     /// @param startOrNull the smallest key wanted
@@ -28,7 +33,7 @@ final class RadixTreeIterator implements EntryIterator {
         } else if (root != 0 && RadixTree.isNode(root)) {
             push(root, TERMINAL);
         } else {
-            first = root;
+            pending = root;
         }
     }
 
@@ -37,13 +42,13 @@ final class RadixTreeIterator implements EntryIterator {
         int matched = 0;
         while (pointer != 0) {
             if (!RadixTree.isNode(pointer)) {
-                long candidate = RadixTree.visibleRecord(pointer, Long.MAX_VALUE);
+                long candidate = RadixTree.newestRecord(pointer);
                 if (Keys.compare(
                                 start,
                                 WriteAheadLogFormat.keyAddress(candidate),
                                 WriteAheadLogFormat.keyLength(candidate))
                         <= 0) {
-                    first = pointer;
+                    pending = pointer;
                 }
                 return;
             }
@@ -78,13 +83,16 @@ final class RadixTreeIterator implements EntryIterator {
 
     @Override
     public boolean next() {
-        if (first != 0) {
-            record = RadixTree.visibleRecord(first, limit);
-            first = 0;
-            if (record != 0) {
-                return true;
-            }
+        long entry = pending != 0 ? pending : nextEntry();
+        if (entry == 0) {
+            return false;
         }
+        record = RadixTree.newestRecord(entry);
+        pending = record < limit ? 0 : RadixTree.olderRecords(entry);
+        return true;
+    }
+
+    private long nextEntry() {
         while (depth > 0) {
             long node = nodes[depth - 1];
             int position = positions[depth - 1];
@@ -101,19 +109,14 @@ final class RadixTreeIterator implements EntryIterator {
                 positions[depth - 1] = key + 1;
                 pointer = Memory.getLongAcquire(RadixNode.childSlot(node, key));
             }
-            if (pointer == 0) {
-                continue;
-            }
-            if (RadixTree.isNode(pointer)) {
+            if (pointer != 0) {
+                if (!RadixTree.isNode(pointer)) {
+                    return pointer;
+                }
                 push(pointer, TERMINAL);
-                continue;
-            }
-            record = RadixTree.visibleRecord(pointer, limit);
-            if (record != 0) {
-                return true;
             }
         }
-        return false;
+        return 0;
     }
 
     private void push(long node, int position) {
@@ -142,7 +145,7 @@ final class RadixTreeIterator implements EntryIterator {
 
     @Override
     public int valueLength() {
-        return WriteAheadLogFormat.valueLength(record);
+        return record < limit ? WriteAheadLogFormat.valueLength(record) : INVISIBLE;
     }
 
     @Override

@@ -25,12 +25,12 @@ public interface RangeCursor extends AutoCloseable {
         return step == Step.ENTRY;
     }
 
-    /// As [#next], but gives up when it has passed over `recordsMax` deleted entries and found none that is
-    /// there: for threads that others wait for. The next call goes on from there.
+    /// As [#next], but gives up when it has passed over `recordsMax` records and found no entry: for threads that
+    /// others wait for. The next call goes on from there.
     Step step(int recordsMax);
 
-    /// Deleted entries that were passed over so far.
-    long tombstonesPassed();
+    /// Records that were passed over so far: of deleted keys, and those written after this range began.
+    long recordsPassed();
 
     /// Length of the current entry's value. Only after [#next] returned true.
     int valueLength();
@@ -48,6 +48,10 @@ public interface RangeCursor extends AutoCloseable {
         copyValue(0, value, 0, value.length);
         return value;
     }
+
+    /// To be called when nobody will ask for a while. Of the blocks that the cursor has in memory of its own it
+    /// keeps no more than it may, see [RangeMemory]; what it does not keep is read again when it is asked for.
+    default void pause() {}
 
     /// Lets go of the files and memory this cursor held. Closing twice is harmless.
     @Override

@@ -64,6 +64,18 @@ final class RunIterator implements EntryIterator {
     }
 
     @Override
+    public long bytesHeld() {
+        return current == null ? 0 : current.bytesHeld();
+    }
+
+    @Override
+    public void letGo() {
+        if (current != null) {
+            current.letGo();
+        }
+    }
+
+    @Override
     public void close() {
         if (current != null) {
             current.close();

@@ -120,7 +120,7 @@ public interface Store extends AutoCloseable {
     /// Makes all acknowledged writes durable and releases the directory. Calls under way end first; open
     /// cursors end with [StoreClosedException]. Closing twice is harmless.
     ///
-    /// @throws StoreFailedException when an I/O error ended writing and no call was told of it yet
+    /// @throws StoreFailedException when an I/O error ended writing and no call has thrown it yet
     @Override
     void close();
 }

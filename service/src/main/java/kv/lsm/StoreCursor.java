@@ -1,28 +1,40 @@
 package kv.lsm;
 
 import java.util.Objects;
-import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
 import kv.lsm.memory.Memory;
 
 /// [RangeCursor] over a view that it keeps.
 final class StoreCursor implements RangeCursor {
+    private final StoreFiles files;
     private final Views views;
     private final Counters counters;
     private final ReadView view;
     private final MergingIterator entries;
     private final byte[] endOrNull;
+    private final RangeMemory memory;
     private boolean atEntry;
-    private long tombstonesPassed;
+    private long recordsPassed;
+    /// Of `memory`, since the last pause.
+    private long taken;
     private boolean closed;
 
     /// @param view retained for this cursor, which releases it
-    StoreCursor(Views views, Counters counters, ReadView view, MergingIterator entries, byte[] endOrNull) {
+    StoreCursor(
+            StoreFiles files,
+            Views views,
+            Counters counters,
+            ReadView view,
+            MergingIterator entries,
+            byte[] endOrNull,
+            RangeMemory memory) {
+        this.files = files;
         this.views = views;
         this.counters = counters;
         this.view = view;
         this.entries = entries;
         this.endOrNull = endOrNull;
+        this.memory = memory;
         counters.openCursors.incrementAndGet();
     }
 
@@ -32,43 +44,62 @@ final class StoreCursor implements RangeCursor {
             throw new StoreClosedException();
         }
         atEntry = false;
+        try {
+            return stepFurther(recordsMax);
+        } catch (InternalError e) {
+            throw files.unreadablePage(e);
+        }
+    }
+
+    private Step stepFurther(int recordsMax) {
         for (int left = recordsMax; left > 0; left--) {
             if (!entries.next()
                     || endOrNull != null && Keys.compare(endOrNull, entries.keyAddress(), entries.keyLength()) <= 0) {
                 return Step.END;
             }
-            if (entries.valueLength() != EntryIterator.TOMBSTONE) {
+            if (entries.valueLength() >= 0) {
                 atEntry = true;
                 return Step.ENTRY;
             }
-            tombstonesPassed++;
+            recordsPassed++;
         }
         return Step.NOT_YET;
     }
 
     @Override
-    public long tombstonesPassed() {
-        return tombstonesPassed;
+    public long recordsPassed() {
+        return recordsPassed;
     }
 
     @Override
     public int valueLength() {
         requireEntry();
-        return entries.valueLength();
+        try {
+            return entries.valueLength();
+        } catch (InternalError e) {
+            throw files.unreadablePage(e);
+        }
     }
 
     @Override
     public void copyValue(int from, byte[] to, int at, int count) {
-        requireEntry();
-        Objects.checkFromIndexSize(from, count, entries.valueLength());
+        Objects.checkFromIndexSize(from, count, valueLength());
         Objects.checkFromIndexSize(at, count, to.length);
-        Memory.copy(entries.valueAddress() + from, to, at, count);
+        try {
+            Memory.copy(entries.valueAddress() + from, to, at, count);
+        } catch (InternalError e) {
+            throw files.unreadablePage(e);
+        }
     }
 
     @Override
     public byte[] key() {
         requireEntry();
-        return Memory.copyOf(entries.keyAddress(), entries.keyLength());
+        try {
+            return Memory.copyOf(entries.keyAddress(), entries.keyLength());
+        } catch (InternalError e) {
+            throw files.unreadablePage(e);
+        }
     }
 
     private void requireEntry() {
@@ -78,10 +109,25 @@ final class StoreCursor implements RangeCursor {
     }
 
     @Override
+    public void pause() {
+        if (closed) {
+            return;
+        }
+        long bytes = entries.bytesHeld();
+        if (!memory.tryTake(bytes - taken)) {
+            entries.letGo();
+            bytes = 0;
+            memory.giveBack(taken);
+        }
+        taken = bytes;
+    }
+
+    @Override
     public void close() {
         if (!closed) {
             closed = true;
             entries.close();
+            memory.giveBack(taken);
             view.release();
             counters.openCursors.decrementAndGet();
         }

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
-import kv.lsm.disk.ReadFile;
+import kv.lsm.disk.FileCopy;
 import kv.lsm.log.LogInspection;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.EntryIterator;
@@ -82,9 +82,12 @@ public final class StoreDump {
         for (long number : store.logs) {
             String name = FileNames.log(number);
             if (isWanted(name)) {
-                try (ReadFile file = store.files.disk().open(store.path(name))) {
-                    long log = file.map();
-                    LogInspection.read(log, file.bytes(), record -> record(name, record - log, record));
+                try (FileCopy copy = FileCopy.of(store.files.disk(), store.path(name), store.files.allocator())) {
+                    copy.gaps()
+                            .forEach(gap -> out.accept(Finding.problem(name, gap.offset(), gap.toString())
+                                    .toString()));
+                    long log = copy.reader().map();
+                    LogInspection.read(log, copy.reader().bytes(), record -> record(name, record - log, record));
                 }
             }
         }
@@ -101,7 +104,16 @@ public final class StoreDump {
     /// What a range read would show: of each key its newest value.
     ///
     /// @throws CorruptionException when the store is damaged
+    /// @throws StoreException when a page of it cannot be read
     public void entries() throws IOException {
+        try {
+            showEntries();
+        } catch (InternalError e) {
+            throw store.files.unreadablePage(e);
+        }
+    }
+
+    private void showEntries() throws IOException {
         ManifestInspection manifest = ManifestInspection.of(store);
         if (!manifest.isComplete()) {
             throw new CorruptionException(store.path(FileNames.MANIFEST), 0, "the manifest is damaged");

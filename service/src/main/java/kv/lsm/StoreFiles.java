@@ -51,6 +51,12 @@ final class StoreFiles {
         return fit;
     }
 
+    /// What becomes of an access to a page of a mapped file that the disk could not give: Java throws
+    /// InternalError for it.
+    StoreException unreadablePage(InternalError e) {
+        return new StoreException("a page of a mapped file could not be read: directory=" + directory(), e);
+    }
+
     /// A file number not used before.
     long newNumber() {
         return nextNumber.getAndIncrement();
@@ -83,15 +89,18 @@ final class StoreFiles {
         disk.delete(path(name));
     }
 
-    /// For what belongs to nothing and takes room; an opening finds it if it cannot be deleted here.
-    void deleteIfPossible(String name) {
+    /// For what belongs to nothing and takes room: false when it could not be deleted, which an opening tries
+    /// again.
+    boolean deleteIfPossible(String name) {
         try {
             delete(name);
+            return true;
         } catch (IOException e) {
             LOGGER.log(
                     System.Logger.Level.WARNING,
                     "a file that is not needed could not be deleted, the next start will do it: file=" + path(name)
                             + ", reason=" + e.getMessage());
+            return false;
         }
     }
 

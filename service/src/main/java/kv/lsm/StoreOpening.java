@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.Collectors;
+import kv.lsm.disk.Closing;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.RefCounted;
 import kv.lsm.table.SSTable;
@@ -32,7 +33,8 @@ final class StoreOpening {
     ///
     /// @param view with a new active memtable
     /// @param manifest new, with one edit that tells the version
-    record Result(ReadView view, Manifest manifest, StoreMetrics.Recovery recovery) {}
+    /// @param undeleted files that belong to nothing and could not be deleted
+    record Result(ReadView view, Manifest manifest, StoreMetrics.Recovery recovery, List<String> undeleted) {}
 
     private final StoreFiles files;
     private final LogSupply logs;
@@ -81,10 +83,11 @@ final class StoreOpening {
             Memtable active = firstMemtable(replayed.memtables());
             owned.add(active);
             Manifest manifest = replaceManifest(replayed.memtables(), active);
+            List<String> undeleted;
             try {
-                removeUnreferenced(names, replayed.worthless());
-            } catch (IOException | RuntimeException e) {
-                manifest.close();
+                undeleted = removeUnreferenced(names, replayed.worthless());
+            } catch (IOException | RuntimeException | InternalError e) {
+                Closing.quietly(manifest::close, FileNames.MANIFEST);
                 throw e;
             }
             ReadView view = new ReadView(active, replayed.memtables().reversed(), version, tables);
@@ -93,7 +96,7 @@ final class StoreOpening {
                     replayed.records(),
                     replayed.droppedBytes(),
                     Duration.ofNanos(System.nanoTime() - start));
-            return new Result(view, manifest, recovery);
+            return new Result(view, manifest, recovery, undeleted);
         } finally {
             owned.forEach(RefCounted::release); // the view has its own hold
         }
@@ -185,19 +188,26 @@ final class StoreOpening {
     }
 
     /// Deletes what no manifest names any more: leftovers of a flush, a merge or an opening that was interrupted.
-    private void removeUnreferenced(List<String> names, List<Long> worthlessLogs) throws IOException {
+    /// Those that cannot be deleted take room and do no harm, and are returned. Not so a worthless log, which the
+    /// next opening would take for one of this store's.
+    private List<String> removeUnreferenced(List<String> names, List<Long> worthlessLogs) throws IOException {
+        List<String> undeleted = new ArrayList<>();
         Set<Long> tables = version.tables().stream().map(TableMetadata::number).collect(Collectors.toSet());
         for (String name : names) {
             OptionalLong table = FileNames.tableNumber(name);
             OptionalLong log = FileNames.logNumber(name);
             boolean deadTable = table.isPresent() && !tables.contains(table.getAsLong());
-            boolean deadLog =
-                    log.isPresent() && (log.getAsLong() < firstLog || worthlessLogs.contains(log.getAsLong()));
-            if (deadTable || deadLog || name.endsWith(FileNames.TEMPORARY)) {
+            boolean deadLog = log.isPresent() && log.getAsLong() < firstLog;
+            if (log.isPresent() && worthlessLogs.contains(log.getAsLong())) {
                 files.delete(name);
+            } else if (deadTable || deadLog || name.endsWith(FileNames.TEMPORARY)) {
+                if (!files.deleteIfPossible(name)) {
+                    undeleted.add(name);
+                }
             }
         }
         files.disk().syncDirectory(files.directory());
+        return undeleted;
     }
 
     /// A record of the new log that says it is durable implies that the logs before are, too.

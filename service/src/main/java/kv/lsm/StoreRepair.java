@@ -10,7 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
-import kv.lsm.disk.ReadFile;
+import kv.lsm.disk.FileCopy;
 import kv.lsm.log.LogInspection;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.EntryIterator;
@@ -202,6 +202,7 @@ public final class StoreRepair {
         return tables;
     }
 
+    /// False when an opening would refuse the logs; what is lost of each, [#log] tells.
     private boolean isReplayable(List<Long> needed, ManifestInspection manifest) throws IOException {
         try {
             LogReplay.run(store.files, needed, manifest.firstLog()).memtables().forEach(Memtable::release);
@@ -209,8 +210,7 @@ public final class StoreRepair {
         } catch (CorruptionException e) {
             say(true, e.file().getFileName() + ": " + e.problem() + ": offset=" + e.byteOffset());
             return false;
-        } catch (InternalError e) {
-            say(true, "a page of a log cannot be read: " + e.getMessage());
+        } catch (InternalError e) { // of a page that the disk cannot give
             return false;
         }
     }
@@ -221,17 +221,24 @@ public final class StoreRepair {
             report.accept("moved: " + name + ", which is shorter than its header, to " + lost.keep(name));
             return List.of();
         }
-        ReadFile file = store.files.disk().open(store.path(name));
-        Memtable memtable = Memtable.replayed(number, file.map(), file, store.files.allocator());
+        try (FileCopy copy = FileCopy.of(store.files.disk(), store.path(name), store.files.allocator())) {
+            return records(number, copy, isSuspect);
+        }
+    }
+
+    /// The records of a log as a run of level 0.
+    private List<TableMetadata> records(long number, FileCopy copy, boolean isSuspect) throws IOException {
+        String name = FileNames.log(number);
+        for (FileCopy.Gap gap : copy.gaps()) {
+            say(
+                    true,
+                    name + ": " + gap + ", offset=" + gap.offset()
+                            + "; what was written there is lost, what was written later is kept");
+        }
+        Memtable memtable = Memtable.replayed(number, copy.reader().map(), copy.reader(), store.files.allocator());
         try {
-            LogInspection.Result result;
-            try {
-                result = LogInspection.read(memtable.logAddress(), file.bytes(), memtable::index);
-            } catch (InternalError e) {
-                say(true, name + ": a page cannot be read, and what follows it is lost: " + e.getMessage());
-                report.accept("moved: " + name + " to " + lost.keep(name));
-                return memtable.isEmpty() ? List.of() : write(memtable);
-            }
+            LogInspection.Result result =
+                    LogInspection.read(memtable.logAddress(), copy.reader().bytes(), memtable::index);
             if (result.lostAt() >= 0) {
                 boolean between = result.lostBytes() > 0;
                 say(
@@ -243,7 +250,7 @@ public final class StoreRepair {
                                                 + "; what was written there is lost, what was written later is kept"
                                         : ": the end is torn: offset=" + result.lostAt()));
             }
-            if (isSuspect || result.lostAt() >= 0) {
+            if (isSuspect || result.lostAt() >= 0 || !copy.gaps().isEmpty()) {
                 report.accept("moved: " + name + " to " + lost.keep(name));
             }
             if (result.records() == 0) {

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
+import kv.lsm.disk.FileCopy;
 import kv.lsm.table.TableInspection;
 
 /// Reads every byte of a closed store that means anything: each edit of the manifest, each block of each table,
@@ -108,6 +109,9 @@ public final class StoreVerifier {
                 .headSet(manifest.firstLog())
                 .forEach(number ->
                         tell(Finding.note(FileNames.log(number), "no longer needed; the next opening removes it")));
+        if (!areReadable(needed)) {
+            return;
+        }
         try {
             LogReplay.Result replayed = LogReplay.run(store.files, needed, manifest.firstLog());
             replayed.memtables().forEach(Memtable::release);
@@ -123,5 +127,17 @@ public final class StoreVerifier {
         } catch (InternalError e) {
             tell(Finding.problem("*.log", "a page of a log cannot be read: " + e.getMessage()));
         }
+    }
+
+    private boolean areReadable(List<Long> logs) throws IOException {
+        boolean all = true;
+        for (long number : logs) {
+            String name = FileNames.log(number);
+            try (FileCopy copy = FileCopy.of(store.files.disk(), store.path(name), store.files.allocator())) {
+                copy.gaps().forEach(gap -> tell(Finding.problem(name, gap.offset(), gap.toString())));
+                all &= copy.gaps().isEmpty();
+            }
+        }
+        return all;
     }
 }

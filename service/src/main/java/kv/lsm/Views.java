@@ -20,7 +20,6 @@ import kv.lsm.table.SSTable;
 /// 3. Replaced views are released by a thread of their own, many at a time: unmapping stops all threads for a
 ///    moment.
 final class Views {
-    private static final System.Logger LOGGER = System.getLogger(Views.class.getName());
     private static final long BATCH_NANOS = 20_000_000;
 
     private final Epochs epochs = new Epochs();
@@ -130,7 +129,7 @@ final class Views {
     private void reclaim() {
         for (List<ReadView> batch; !(batch = awaitReplaced()).isEmpty(); ) {
             epochs.awaitReaders();
-            batch.forEach(Views::release);
+            batch.forEach(RefCounted::release);
         }
     }
 
@@ -150,14 +149,6 @@ final class Views {
         List<ReadView> batch = List.copyOf(replaced);
         replaced.clear();
         return batch;
-    }
-
-    private static void release(ReadView view) {
-        try {
-            view.release();
-        } catch (StoreException e) { // a file that was only read: nothing is lost but a descriptor
-            LOGGER.log(System.Logger.Level.WARNING, e.getMessage(), e);
-        }
     }
 
     /// Ends all reading: waits for readers under way and releases the last view. Cursors keep theirs until they

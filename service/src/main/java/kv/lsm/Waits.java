@@ -3,13 +3,16 @@ package kv.lsm;
 /// What one thread's calls of stores have waited for, summed up since the thread first called [#ofThread].
 /// Who wants to know it of one call takes the sums before and after.
 ///
-/// Only for threads that have asked does a wait read the clock; for others it costs a look at a thread-local,
-/// when it occurs. For use on its own thread only.
+/// Only for threads that have asked does a wait read the clock. For use on its own thread only.
 public final class Waits {
     private static final ThreadLocal<Waits> KEPT = new ThreadLocal<>();
+    /// Until a thread has asked, a wait looks at nothing else: a virtual thread would have to make its table of
+    /// thread-locals first.
+    private static volatile boolean anyKept;
 
     private long stallNanos;
     private long syncNanos;
+    private long diskNanos;
 
     private Waits() {}
 
@@ -17,6 +20,7 @@ public final class Waits {
     public static Waits ofThread() {
         Waits waits = KEPT.get();
         if (waits == null) {
+            anyKept = true;
             waits = new Waits();
             KEPT.set(waits);
         }
@@ -24,8 +28,8 @@ public final class Waits {
     }
 
     /// The calling thread's, or null when it has not asked for any.
-    static Waits keptOrNull() {
-        return KEPT.get();
+    public static Waits keptOrNull() {
+        return anyKept ? KEPT.get() : null;
     }
 
     void stalled(long nanos) {
@@ -36,6 +40,11 @@ public final class Waits {
         syncNanos += nanos;
     }
 
+    /// For whoever reads files of the store.
+    public void readFromDisk(long nanos) {
+        diskNanos += nanos;
+    }
+
     /// Held back until flush or compaction had caught up.
     public long stallNanos() {
         return stallNanos;
@@ -44,5 +53,10 @@ public final class Waits {
     /// Waited until a write-ahead log was synced, by this thread or another.
     public long syncNanos() {
         return syncNanos;
+    }
+
+    /// Read tables by calls, from the disk or from the page cache.
+    public long diskNanos() {
+        return diskNanos;
     }
 }

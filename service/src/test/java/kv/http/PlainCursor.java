@@ -16,7 +16,7 @@ abstract class PlainCursor implements RangeCursor {
     }
 
     @Override
-    public long tombstonesPassed() {
+    public long recordsPassed() {
         return 0;
     }
 

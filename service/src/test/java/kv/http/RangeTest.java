@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import kv.Eventually;
 import kv.lsm.RangeCursor;
 import org.junit.jupiter.api.Test;
@@ -293,7 +294,7 @@ class RangeTest {
                     }
 
                     @Override
-                    public long tombstonesPassed() {
+                    public long recordsPassed() {
                         return passed;
                     }
                 };
@@ -333,6 +334,28 @@ class RangeTest {
                     })
                     .isInstanceOf(IOException.class);
             Eventually.holds(() -> endless.openCursors.get() == 0);
+            Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+        }
+    }
+
+    /// Its slices are read by other threads, and nearly all of the time one is.
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void aRangeThatIsReadForLongerThanItsTimeIsCutThoughItsClientTakesItWithoutABreak(HttpOptions.HandlerKind kind)
+            throws IOException {
+        MemoryStore slow = new GeneratedStore(new byte[10_000], 300) {
+            @Override
+            public boolean readsWaitForDisk() {
+                return true;
+            }
+        };
+        slow.beforeEach = () -> LockSupport.parkNanos(10_000_000); // the disk's time
+        HttpOptions options = HttpOptions.onFreePort().withHandler(kind, 2, 16).withAnswerTimeout(200);
+        try (TestServer server = new TestServer(slow, options);
+                RawClient client = server.connect()) {
+            client.send(get("/v0/entities?start=a"));
+            assertThatThrownBy(client::read).isInstanceOf(IOException.class);
+            Eventually.holds(() -> slow.openCursors.get() == 0);
             Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
         }
     }

@@ -1,11 +1,14 @@
 package kv.http;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static kv.http.RawClient.get;
 import static kv.http.RawClient.put;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -17,7 +20,10 @@ import kv.http.HttpOptions.HandlerKind;
 import kv.lsm.SlowDiskStore;
 import kv.lsm.Store;
 import kv.lsm.WalMode;
+import kv.lsm.disk.ColdPages;
+import kv.lsm.disk.MajorFaults;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -25,12 +31,16 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// What is not planted has no upper bound here, because the machine may be busy, unless it cannot occur at all.
 class SlowRequestLogTest {
     private static final int PLANTED_MILLIS = 150;
-    private static final Pattern PART = Pattern.compile("(stall|sync|round|queue|own)_ms=([0-9.]+)");
+    private static final int COLD_PAGES = 20;
+    private static final Pattern PART = Pattern.compile("(stall|sync|round|queue|disk|own)_ms=([0-9.]+)");
+
+    @TempDir
+    private Path directory;
 
     private final List<String> lines = new CopyOnWriteArrayList<>();
 
     /// Holds each GET of `gate` until it is let go.
-    private static final class GatedStore extends MemoryStore {
+    private static class GatedStore extends MemoryStore {
         final Semaphore atGate = new Semaphore(0);
         final Semaphore gate = new Semaphore(0);
 
@@ -43,6 +53,38 @@ class SlowRequestLogTest {
                 sleep();
             }
             return super.get(key);
+        }
+    }
+
+    /// Each GET of `cold` reads cold pages, and so does each prefetch of it; both are slow at that.
+    private static final class FaultingStore extends GatedStore {
+        private final ColdPages pages;
+
+        FaultingStore(ColdPages pages) {
+            this.pages = pages;
+        }
+
+        @Override
+        public byte[] get(byte[] key) {
+            read(key);
+            return super.get(key);
+        }
+
+        @Override
+        public void prefetchGets(byte[][] keys, int count) {
+            for (int i = 0; i < count; i++) {
+                read(keys[i]);
+            }
+        }
+
+        /// Never parked: a virtual thread stays where its faults are counted.
+        private void read(byte[] key) {
+            if (new String(key).startsWith("cold")) {
+                pages.read();
+                for (long end = System.nanoTime() + PLANTED_MILLIS * 1_000_000L; System.nanoTime() < end; ) {
+                    Thread.onSpinWait();
+                }
+            }
         }
     }
 
@@ -148,6 +190,79 @@ class SlowRequestLogTest {
     }
 
     @ParameterizedTest
+    @EnumSource(HandlerKind.class)
+    void aReadThatWaitedForASlowDiskSaysSo(HandlerKind handler) throws Exception {
+        SlowDiskStore slow = SlowDiskStore.largerThanMemory();
+        slow.store().put("a".getBytes(ISO_8859_1), new byte[100]);
+        slow.store().administration().flush(() -> false);
+        try (TestServer server = serverOf(slow.store(), handler)) {
+            slow.slowReads(PLANTED_MILLIS);
+            for (String target : List.of("/v0/entity?id=a", "/v0/entities?start=a")) {
+                assertThat(server.ask(get(target)).status()).isEqualTo(200);
+                String line = lineOf("method=GET, target=" + target);
+                assertThat(millis(line, "disk")).as(line).isGreaterThanOrEqualTo(PLANTED_MILLIS);
+                assertNone(line, "stall", "sync");
+            }
+            slow.slowReads(0);
+        }
+    }
+
+    private static int pageFaults(String line) {
+        Matcher found = Pattern.compile(", page_faults=([0-9]+)$").matcher(line);
+        assertThat(found.find()).as(line).isTrue();
+        return Integer.parseInt(found.group(1));
+    }
+
+    @ParameterizedTest
+    @EnumSource(HandlerKind.class)
+    void aReadThatWaitedInPageFaultsSaysInHowMany(HandlerKind handler) throws Exception {
+        assumeTrue(MajorFaults.ofThreadOrNull() != null, "nobody can tell here");
+        try (ColdPages cold = new ColdPages(directory, COLD_PAGES);
+                TestServer server = serverOf(new FaultingStore(cold), handler)) {
+            assertThat(server.ask(get("/v0/entity?id=cold")).status()).isEqualTo(404);
+            assertThat(server.ask(get("/v0/entity?id=cold-no-more")).status()).isEqualTo(404);
+            String line = lineOf("target=/v0/entity?id=cold");
+            assertThat(pageFaults(line)).as(line).isGreaterThanOrEqualTo(COLD_PAGES);
+            assertNone(line, "stall", "sync", "disk");
+            String next = lineOf("target=/v0/entity?id=cold-no-more");
+            assertThat(pageFaults(next)).as(next).isLessThan(COLD_PAGES);
+        }
+    }
+
+    @Test
+    void readsOfARoundWhosePrefetchWaitedInPageFaultsAllSayInHowMany() throws Exception {
+        assumeFalse(one.nio.net.Socket.USE_NATIVE_SOCKET, "with one-nio's native library there are no rounds");
+        assumeTrue(MajorFaults.ofThreadOrNull() != null, "nobody can tell here");
+        try (ColdPages cold = new ColdPages(directory, COLD_PAGES)) {
+            readInOneRound(new FaultingStore(cold));
+        }
+        for (String id : List.of("cold1", "cold2")) {
+            String line = lineOf("target=/v0/entity?id=" + id);
+            assertThat(pageFaults(line)).as(line).isGreaterThanOrEqualTo(COLD_PAGES);
+        }
+    }
+
+    private void readInOneRound(GatedStore gated) throws Exception {
+        try (TestServer server = serverOf(gated, HandlerKind.SELECTOR);
+                RawClient gatekeeper = server.connect();
+                RawClient first = server.connect();
+                RawClient second = server.connect();
+                Gate gate = gated.gate::release) {
+            for (RawClient client : List.of(gatekeeper, first, second)) { // the selector knows them all
+                assertThat(client.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
+            }
+            gatekeeper.send(get("/v0/entity?id=gate"));
+            gated.atGate.acquireUninterruptibly();
+            first.send(get("/v0/entity?id=cold1"));
+            second.send(get("/v0/entity?id=cold2"));
+            gated.gate.release();
+            for (RawClient client : List.of(gatekeeper, first, second)) {
+                assertThat(client.read().status()).isEqualTo(404);
+            }
+        }
+    }
+
+    @ParameterizedTest
     @EnumSource(
             value = HandlerKind.class,
             names = {"WORKERS", "VIRTUAL"})
@@ -228,7 +343,7 @@ class SlowRequestLogTest {
         request.clear();
         request.method = Request.Method.GET;
         request.target = Target.ENTITY;
-        request.key = key.getBytes(java.nio.charset.StandardCharsets.ISO_8859_1);
+        request.key = key.getBytes(ISO_8859_1);
         request.startNanos = System.nanoTime();
         return request;
     }

@@ -66,6 +66,22 @@ class TimeoutsTest {
     }
 
     @Test
+    void anAnswerIsOverdueByTheTimeOfItsLastMove() {
+        HttpOptions options = HttpOptions.onFreePort().withAnswerTimeout(500);
+        assertThat(timeouts.isAnswerOverdue(options)).as("none is begun").isFalse();
+        timeouts.answerIsIncomplete();
+        at(1_500);
+        timeouts.moved();
+        assertThat(timeouts.isAnswerOverdue(options)).isFalse();
+        at(1_501);
+        assertThat(timeouts.isAnswerOverdue(options)).isFalse();
+        timeouts.moved();
+        assertThat(timeouts.isAnswerOverdue(options)).isTrue();
+        timeouts.answerIsComplete();
+        assertThat(timeouts.isAnswerOverdue(options)).isFalse();
+    }
+
+    @Test
     void whatIsReadOfTheNextRequestAfterAnAnswerCountsFromItsEnd() {
         timeouts.requestIsIncomplete();
         at(2_000);

@@ -10,15 +10,17 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 
 /// One scenario again and again, each time with the next call to the disk failing, until no call is left to
-/// fail.
+/// fail. Where the disk is full for a while, from every second call on or so; `-Dkv.failures=all` for every one.
 class EveryFailureTest {
     private static final Path DIRECTORY = Path.of("/faulty");
     private static final int WRITES = 300;
@@ -32,6 +34,14 @@ class EveryFailureTest {
 
     private static final long ENOUGH = 0;
     private static final long NEXT_TO_NOTHING = 1;
+
+    private static final boolean ALL = "all".equals(System.getProperty("kv.failures"));
+    private static final LongAdder CASES = new LongAdder();
+
+    @AfterAll
+    static void tellCases() {
+        System.out.println("scenarios with a failing call: cases=" + CASES.sum());
+    }
 
     private record Modes(WalMode wal, ReadMode read, long tableMemoryBytes) {
         StoreOptions options() {
@@ -76,7 +86,7 @@ class EveryFailureTest {
                 .map(modes -> DynamicTest.dynamicTest(modes.toString(), () -> {
                     int failing = CALLS_OF_AN_OPENING;
                     while (fullForAWhile(failing, modes)) {
-                        failing += 1 + failing % 3;
+                        failing += ALL ? 1 : 1 + failing % 3;
                     }
                     assertThat(failing).as("calls that could fail").isGreaterThan(100);
                 }));
@@ -127,6 +137,7 @@ class EveryFailureTest {
 
         /// True when an operation failed.
         boolean play(FaultyDisk disk) {
+            CASES.increment();
             Allocator allocator = new Allocator();
             LsmStore store;
             try {
@@ -134,6 +145,9 @@ class EveryFailureTest {
             } catch (StoreException e) {
                 assertThat(allocator.allocatedBytes())
                         .as("memory after a failed opening")
+                        .isZero();
+                assertThat(disk.openHandles())
+                        .as("open files after a failed opening")
                         .isZero();
                 return true;
             }
@@ -151,6 +165,8 @@ class EveryFailureTest {
                 failed |= close(store);
             }
             assertThat(allocator.allocatedBytes()).as("memory after closing").isZero();
+            assertThat(disk.openHandles()).as("open files after closing").isZero();
+            assertThat(disk.mappedBytes()).as("mapped bytes after closing").isZero();
             return failed;
         }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.time.Duration;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
@@ -13,11 +14,13 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
 /// Opens a store in each of many states, writes, closes it, and lets the disk fail or crash in each of its
-/// calls in turn. Then the store is opened twice more, with another crash in between: it must open, and hold
-/// what was promised.
+/// calls in turn, the closing of files too. One time in four the next opening meets some trouble in one of its
+/// calls as well. Then the store is opened twice more, with another crash in between: it must open, and hold
+/// what was promised. Whatever failed, a store that is closed leaves no memory, no mapping and no open file.
 ///
-/// Every other call meets one [Trouble] of many, so that each state and log mode meets all; `-Dkv.failures=all`
-/// lets every call meet all of them, `-Dkv.seed=N` repeats one run.
+/// How tables are read, compressed and merged is drawn for each state and log mode. Every third call meets one
+/// [Trouble] of many, so that each state and log mode meets all; `-Dkv.failures=all` lets every call meet all of
+/// them, `-Dkv.seed=N` repeats one run.
 class EveryOpeningTest {
     /// What happens in call number n.
     private enum Trouble {
@@ -33,12 +36,43 @@ class EveryOpeningTest {
     }
 
     private static final boolean ALL = "all".equals(System.getProperty("kv.failures"));
+    /// Which of the calls meet trouble: one of so many.
+    private static final int STEP = ALL ? 1 : 3;
     private static final int WRITES = 16;
     private static final AtomicLong CASES = new AtomicLong();
+    private static final AtomicLong TWICE = new AtomicLong();
 
     @AfterAll
     static void tellCases() {
-        System.out.printf("openings and closings with a fault in one call: cases=%d%n", CASES.get());
+        System.out.printf(
+                "openings and closings with a fault in one call: cases=%d, of them in the next opening too: %d%n",
+                CASES.get(), TWICE.get());
+    }
+
+    /// What does not change what a store holds.
+    private record Shape(ReadMode read, Compression compression, CompactionPolicyKind compaction) {
+        static Shape draw(StoreState state, WalMode wal, long seed) {
+            SplittableRandom random =
+                    new SplittableRandom(seed + state.ordinal() * WalMode.values().length + wal.ordinal());
+            return new Shape(
+                    RandomOptions.pick(random, ReadMode.values()),
+                    RandomOptions.pick(random, Compression.values()),
+                    RandomOptions.pick(random, CompactionPolicyKind.values()));
+        }
+
+        StoreOptions options(WalMode wal) {
+            return StoreState.options(wal).toBuilder()
+                    .read(read)
+                    .compression(compression)
+                    .compaction(compaction)
+                    .stallLimit(Duration.ofMillis(20)) // a disk that has failed or is full lets writers wait
+                    .build();
+        }
+
+        @Override
+        public String toString() {
+            return read + " " + compression + " " + compaction;
+        }
     }
 
     @TestFactory
@@ -46,23 +80,26 @@ class EveryOpeningTest {
         long seed = Seeds.of(1).findFirst().orElseThrow();
         System.out.println("openings and closings with a fault in one call: -Dkv.seed=" + seed);
         return Stream.of(StoreState.values())
-                .flatMap(state -> Stream.of(WalMode.values())
-                        .map(wal -> DynamicTest.dynamicTest(
-                                state + " " + wal + " -Dkv.seed=" + seed, () -> everyCall(state, wal, seed))));
+                .flatMap(state -> Stream.of(WalMode.values()).map(wal -> {
+                    Shape shape = Shape.draw(state, wal, seed);
+                    return DynamicTest.dynamicTest(
+                            state + " " + wal + " " + shape + " -Dkv.seed=" + seed,
+                            () -> everyCall(state, wal, shape, seed));
+                }));
     }
 
-    private static void everyCall(StoreState state, WalMode wal, long seed) {
-        StoreState.Made made = state.make(wal, seed);
+    private static void everyCall(StoreState state, WalMode wal, Shape shape, long seed) {
+        StoreState.Made made = state.make(wal, shape.compression, seed);
         Trouble[] troubles = Trouble.values();
         for (int call = 1; ; call++) {
-            if (!ALL && Math.floorMod(seed + call + wal.ordinal(), 2L) == 0) {
+            if (Math.floorMod(seed + call + wal.ordinal(), (long) STEP) != 0) {
                 continue;
             }
             boolean reached = false;
             for (int i = 0; i < (ALL ? troubles.length : 1); i++) {
-                Trouble trouble = troubles[(int) Math.floorMod(seed + call + i, (long) troubles.length)];
+                Trouble trouble = troubles[(int) Math.floorMod(seed + call / STEP + i, (long) troubles.length)];
                 CASES.incrementAndGet();
-                reached |= new Case(made, wal, trouble, call, seed).play();
+                reached |= new Case(made, wal, shape, trouble, call, seed).play();
             }
             if (!reached) {
                 assertThat(call).as("calls of an opening and a closing").isGreaterThan(10);
@@ -72,54 +109,78 @@ class EveryOpeningTest {
     }
 
     private static final class Case {
+        /// An opening and a closing have fewer calls, as a rule.
+        private static final int SECOND_CALL_MAX = 60;
+
         private final Trouble trouble;
         private final int call;
         private final StoreOptions options;
-        private final String where;
         private final SplittableRandom random;
-        private final FaultyDisk disk;
+        private final FaultyDisk first;
         private final WriteHistory history;
-        private boolean failed;
+        private String where;
 
-        Case(StoreState.Made made, WalMode wal, Trouble trouble, int call, long seed) {
+        Case(StoreState.Made made, WalMode wal, Shape shape, Trouble trouble, int call, long seed) {
             this.trouble = trouble;
             this.call = call;
-            options = StoreState.options(wal).toBuilder()
-                    .stallLimit(Duration.ofMillis(20)) // a disk that has failed or is full lets writers wait
-                    .build();
-            where = "wal=" + wal + ", " + trouble + ", call=" + call + ", seed=" + seed;
+            options = shape.options(wal);
+            where = "wal=" + wal + ", " + shape + ", " + trouble + ", call=" + call + ", seed=" + seed;
             random = new SplittableRandom(seed + call);
-            disk = made.disk().copy();
-            disk.setSeed(random.nextLong());
+            first = made.disk().copy();
+            first.setSeed(random.nextLong());
             history = made.history().copy();
         }
 
         /// False when there were fewer calls.
         boolean play() {
-            plan();
-            Allocator allocator = new Allocator();
-            try {
-                openWriteAndClose(allocator);
-            } catch (CorruptionException e) {
-                throw new AssertionError("an opening that fails must not take its own disk for damaged, " + where, e);
-            } catch (StoreException e) {
-                failed = true;
+            FaultyDisk next = afterTrouble(first, trouble, call);
+            boolean reached = first.calls() >= call;
+            if (random.nextInt(4) == 0) {
+                TWICE.incrementAndGet();
+                Trouble second = RandomOptions.pick(random, Trouble.values());
+                int secondCall = random.nextInt(1, SECOND_CALL_MAX);
+                next.setSeed(random.nextLong());
+                where += ", then " + second + ", call=" + secondCall;
+                next = afterTrouble(next, second, secondCall);
             }
-            assertThat(allocator.allocatedBytes())
-                    .as("native memory after a closing, %s", where)
-                    .isZero();
-            boolean reached = disk.calls() >= call;
-            if (disk.afterCrash() != null && trouble == Trouble.THE_POWER_FAILS) {
-                history.powerLost();
-            }
-            FaultyDisk next = disk.afterCrash() != null ? disk.afterCrash() : crash(disk);
-            next.setFaults(FaultyDisk.NONE);
             next = crash(openAgain(next, "the first opening after it, "));
             openAgain(next, "the second opening after it, ");
             return reached;
         }
 
-        private void plan() {
+        /// What is left when a store was opened, written to and closed, or not, because of the trouble.
+        private FaultyDisk afterTrouble(FaultyDisk disk, Trouble trouble, int call) {
+            plan(disk, trouble, call);
+            Allocator allocator = new Allocator();
+            try {
+                openWriteAndClose(disk, trouble, call, allocator);
+            } catch (CorruptionException e) {
+                throw new AssertionError("an opening that fails must not take its own disk for damaged, " + where, e);
+            } catch (StoreException e) {
+                assertThat(disk.calls()).as(where).isGreaterThanOrEqualTo(call);
+            }
+            assertAllIsGivenBack(disk, allocator);
+            if (disk.afterCrash() != null && trouble == Trouble.THE_POWER_FAILS) {
+                history.powerLost();
+            }
+            FaultyDisk next = disk.afterCrash() != null ? disk.afterCrash() : crash(disk);
+            next.setFaults(FaultyDisk.NONE);
+            return next;
+        }
+
+        private void assertAllIsGivenBack(FaultyDisk disk, Allocator allocator) {
+            assertThat(allocator.allocatedBytes())
+                    .as("native memory after a closing, %s", where)
+                    .isZero();
+            assertThat(disk.openHandles())
+                    .as("open files and locks after a closing, %s", where)
+                    .isZero();
+            assertThat(disk.mappedBytes())
+                    .as("mapped bytes after a closing, %s", where)
+                    .isZero();
+        }
+
+        private static void plan(FaultyDisk disk, Trouble trouble, int call) {
             switch (trouble) {
                 case THE_CALL_FAILS -> disk.setFaults((count, what) -> count == call);
                 case ALL_CALLS_FAIL_FROM_THERE -> disk.setFaults((count, what) -> count >= call);
@@ -134,17 +195,17 @@ class EveryOpeningTest {
             }
         }
 
-        private void openWriteAndClose(Allocator allocator) {
+        private void openWriteAndClose(FaultyDisk disk, Trouble trouble, int call, Allocator allocator) {
             LsmStore store = LsmStore.open(options, disk, allocator);
             boolean known = false;
+            boolean failed = false;
             try {
                 // what is written after an unknown number of earlier writes could not be told from them
                 known = check(store) || check(store);
                 for (int i = 0; known && i < WRITES; i++) {
                     int number = history.size();
                     history.add(StoreState.key(number), StoreState.valueOrNull(number));
-                    store.begin(StoreState.key(number), StoreState.valueOrNull(number))
-                            .await();
+                    write(store, number, () -> disk.calls() >= call);
                     StoreState.acknowledged(history, options.wal(), disk);
                 }
             } catch (StoreException e) {
@@ -159,6 +220,21 @@ class EveryOpeningTest {
                 store.close();
                 if (intact) {
                     history.promiseAll();
+                }
+            }
+        }
+
+        /// A write that waited too long is written again, unless the trouble has come: the machine may be busy.
+        private static void write(Store store, int number, BooleanSupplier hasTrouble) {
+            while (true) {
+                try {
+                    store.begin(StoreState.key(number), StoreState.valueOrNull(number))
+                            .await();
+                    return;
+                } catch (WriteStalledException e) {
+                    if (hasTrouble.getAsBoolean()) {
+                        throw e;
+                    }
                 }
             }
         }
@@ -187,8 +263,9 @@ class EveryOpeningTest {
 
         private FaultyDisk openAgain(FaultyDisk next, String when) {
             LsmStore store;
+            Allocator allocator = new Allocator();
             try {
-                store = LsmStore.open(options, next, new Allocator());
+                store = LsmStore.open(options, next, allocator);
             } catch (StoreException e) {
                 throw new AssertionError("the store does not open: " + when + where, e);
             }
@@ -209,12 +286,14 @@ class EveryOpeningTest {
                     FaultyDisk left = crash(next);
                     try {
                         store.close();
-                    } catch (StoreException e) { // the disk is gone
-                        failed = true;
+                    } catch (StoreException e) {
+                        assertThat(e).as(where).hasMessageContaining("the disk is gone");
                     }
+                    assertAllIsGivenBack(next, allocator);
                     return left;
                 }
             }
+            assertAllIsGivenBack(next, allocator);
             return next;
         }
     }

@@ -39,6 +39,11 @@ final class ForgetfulStore implements Store {
     }
 
     @Override
+    public Administration administration() {
+        return store.administration();
+    }
+
+    @Override
     public StoreMetrics metrics() {
         return store.metrics();
     }

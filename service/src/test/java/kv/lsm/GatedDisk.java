@@ -24,6 +24,7 @@ final class GatedDisk implements Disk {
     private int passes;
     private int waiting;
     private volatile int syncMillis;
+    private volatile int readMillis;
 
     GatedDisk(Disk disk) {
         this.disk = disk;
@@ -63,6 +64,11 @@ final class GatedDisk implements Disk {
     /// From now on a sync of a log takes so long, whoever asks for it.
     void slowSyncs(int millis) {
         syncMillis = millis;
+    }
+
+    /// From now on a positional read of a file takes so long, whoever asks for it.
+    void slowReads(int millis) {
+        readMillis = millis;
     }
 
     /// Returns when a thread stands at its gate.
@@ -163,7 +169,39 @@ final class GatedDisk implements Disk {
 
     @Override
     public ReadFile open(Path file) throws IOException {
-        return disk.open(file);
+        ReadFile opened = disk.open(file);
+        return new ReadFile() {
+            @Override
+            public long bytes() {
+                return opened.bytes();
+            }
+
+            @Override
+            public long map() throws IOException {
+                return opened.map();
+            }
+
+            @Override
+            public void read(long position, long address, int bytes) throws IOException {
+                sleep(readMillis);
+                opened.read(position, address, bytes);
+            }
+
+            @Override
+            public boolean isCached(long position, long bytes) {
+                return opened.isCached(position, bytes);
+            }
+
+            @Override
+            public void expectRandomReads(long bytes, boolean random) {
+                opened.expectRandomReads(bytes, random);
+            }
+
+            @Override
+            public void close() throws IOException {
+                opened.close();
+            }
+        };
     }
 
     @Override

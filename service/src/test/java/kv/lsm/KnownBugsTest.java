@@ -211,7 +211,9 @@ class KnownBugsTest {
         FaultyDisk disk = new FaultyDisk();
         List<String> calls = new ArrayList<>();
         disk.setFaults((count, what) -> {
-            calls.add(what);
+            if (!what.startsWith("close ")) {
+                calls.add(what);
+            }
             return false;
         });
         try (Store store = LsmStore.open(

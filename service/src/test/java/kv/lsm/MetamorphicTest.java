@@ -22,7 +22,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Random operations under random options, against a sorted map; the options change with every restart. Half of
 /// the histories are on real files, half on a disk whose calls fail now and then: the store is then killed and
-/// opened again.
+/// opened again. That disk loses power, too, when all that was acknowledged is durable.
 ///
 /// `-Dkv.rounds=N` histories of `-Dkv.operations=M` operations each, `-Dkv.seed=S` to repeat one.
 class MetamorphicTest {
@@ -30,6 +30,9 @@ class MetamorphicTest {
     private static final LongAdder PLAYED = new LongAdder();
     private static final LongAdder OPTION_SETS = new LongAdder();
     private static final LongAdder FAILED_STORES = new LongAdder();
+    private static final LongAdder REQUESTS = new LongAdder();
+    private static final LongAdder CHECKPOINTS = new LongAdder();
+    private static final LongAdder POWER_LOSSES = new LongAdder();
 
     @TempDir
     Path directory;
@@ -37,8 +40,14 @@ class MetamorphicTest {
     @AfterAll
     static void tellOperations() {
         System.out.printf(
-                "metamorphic operations: %d, restarts with new options: %d, stores killed after a failed call: %d%n",
-                PLAYED.sum(), OPTION_SETS.sum(), FAILED_STORES.sum());
+                "metamorphic operations: %d, restarts with new options: %d, stores killed after a failed call: %d, "
+                        + "flushes and compactions asked for: %d, checkpoints: %d, power losses: %d%n",
+                PLAYED.sum(),
+                OPTION_SETS.sum(),
+                FAILED_STORES.sum(),
+                REQUESTS.sum(),
+                CHECKPOINTS.sum(),
+                POWER_LOSSES.sum());
     }
 
     @TestFactory
@@ -58,6 +67,12 @@ class MetamorphicTest {
 
         /// Ends a store that has failed, as a kill would, and the fault with it.
         void kill(Store store);
+
+        /// Real files: a store on them can be linked to another directory, and nobody can cut their power.
+        boolean isReal();
+
+        /// Ends a store as a power cut does.
+        void losePower(Store store, SplittableRandom random);
     }
 
     private static class RealGround implements Ground {
@@ -77,6 +92,16 @@ class MetamorphicTest {
         @Override
         public void kill(Store store) {
             throw new AssertionError("a store on real files has failed");
+        }
+
+        @Override
+        public boolean isReal() {
+            return true;
+        }
+
+        @Override
+        public void losePower(Store store, SplittableRandom random) {
+            throw new AssertionError("nobody cuts the power of real files");
         }
     }
 
@@ -127,14 +152,31 @@ class MetamorphicTest {
 
         @Override
         public void kill(Store store) {
-            FaultyDisk left = disk.killProcess();
+            goOnWith(disk.killProcess(), store);
+            FAILED_STORES.increment();
+        }
+
+        private void goOnWith(FaultyDisk left, Store dead) {
             try {
-                store.close();
-            } catch (StoreException e) { // says that the disk is gone
-                FAILED_STORES.increment();
+                dead.close();
+            } catch (StoreException e) {
+                assertThat(e).isNotInstanceOf(CorruptionException.class); // says that the disk is gone
             }
+            assertThat(disk.openHandles())
+                    .as("open files of a store that was closed")
+                    .isZero();
             disk = left;
             planned = false;
+        }
+
+        @Override
+        public boolean isReal() {
+            return false;
+        }
+
+        @Override
+        public void losePower(Store store, SplittableRandom random) {
+            goOnWith(disk.losePower(random), store);
         }
     }
 
@@ -200,7 +242,9 @@ class MetamorphicTest {
 
         private void step() {
             int choice = random.nextInt(1_000);
-            if (choice < 530) {
+            if (random.nextInt(800) == 0) {
+                administer();
+            } else if (choice < 530) {
                 write(keys.next(), keys.value());
             } else if (choice < 540) {
                 writeTogether();
@@ -232,12 +276,63 @@ class MetamorphicTest {
 
         private void write(byte[] key, byte[] valueOrNull) {
             unsettled.add(new Write(key, valueOrNull));
-            if (valueOrNull == null) {
+            if (random.nextInt(4) == 0) {
+                PendingWrite begun = store.tryBegin(key, valueOrNull);
+                (begun != null ? begun : store.begin(key, valueOrNull)).await();
+            } else if (valueOrNull == null) {
                 store.delete(key);
             } else {
                 store.put(key, valueOrNull);
             }
             settle();
+        }
+
+        /// What an operator asks for, none of which changes what the store holds, and power cuts.
+        private void administer() {
+            try {
+                switch (random.nextInt(4)) {
+                    case 0 -> store.administration().flush(() -> false);
+                    case 1 -> store.administration().compact(() -> false);
+                    case 2 -> takeCheckpoint();
+                    default -> losePower();
+                }
+                REQUESTS.increment();
+            } catch (AttemptFailedException e) { // the planned fault, and it is tried again
+                assertThat(ground.isFaultPlanned()).as(e.getMessage()).isTrue();
+            }
+        }
+
+        /// It is a store that holds what this one held then.
+        private void takeCheckpoint() {
+            if (!ground.isReal()) {
+                return;
+            }
+            Path checkpoint = ownDirectory.resolveSibling(ownDirectory.getFileName() + "-" + CHECKPOINTS.sum());
+            NavigableMap<byte[], byte[]> wanted = new TreeMap<>(model.entries());
+            store.administration().checkpoint(checkpoint, () -> false);
+            CHECKPOINTS.increment();
+            write(keys.next(), null);
+            write(keys.next(), keys.value());
+            try (Store copy = LsmStore.open(RandomOptions.draw(random, checkpoint));
+                    RangeCursor cursor = copy.range(new byte[0], null)) {
+                Model.checkCursor(cursor, wanted, Integer.MAX_VALUE);
+            }
+        }
+
+        /// When all that was acknowledged is durable.
+        private void losePower() {
+            if (ground.isReal() || ground.isFaultPlanned()) {
+                return;
+            }
+            if (options.wal() != WalMode.ALWAYS || random.nextInt(4) == 0) {
+                store.administration().flush(() -> false);
+            }
+            cursors.forEach(open -> open.cursor.close());
+            cursors.clear();
+            ground.losePower(store, random);
+            POWER_LOSSES.increment();
+            open();
+            model.checkAll(store);
         }
 
         /// What was begun later wins, in whatever order they are awaited.

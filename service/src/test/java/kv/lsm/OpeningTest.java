@@ -3,10 +3,17 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 import kv.Eventually;
 import kv.lsm.disk.FaultyDisk;
@@ -103,6 +110,70 @@ class OpeningTest {
                             .filter(name -> !name.endsWith(FileNames.TEMPORARY))
                             .toList());
         }
+    }
+
+    private static boolean isLeftover(String name, FaultyDisk disk) throws IOException {
+        Map<Long, TableMetadata> named = new HashMap<>();
+        for (VersionEdit edit :
+                Manifest.read(disk, StoreState.DIRECTORY, new Allocator()).edits()) {
+            edit.removed().forEach(named::remove);
+            edit.added().forEach(table -> named.put(table.number(), table));
+        }
+        OptionalLong table = FileNames.tableNumber(name);
+        return name.endsWith(FileNames.TEMPORARY) || table.isPresent() && !named.containsKey(table.getAsLong());
+    }
+
+    private static List<String> leftovers(FaultyDisk disk) throws IOException {
+        List<String> leftovers = new ArrayList<>();
+        for (String name : disk.list()) {
+            if (isLeftover(name, disk)) {
+                leftovers.add(name);
+            }
+        }
+        return leftovers;
+    }
+
+    /// It takes room, and no opening takes it for a part of the store.
+    @ParameterizedTest
+    @EnumSource(names = {"IN_THE_MIDDLE_OF_A_FLUSH", "IN_THE_MIDDLE_OF_A_COMPACTION", "INPUTS_NOT_DELETED"})
+    void aLeftoverThatCannotBeDeletedRefusesNoStartAndIsTriedAgain(StoreState state) throws Exception {
+        StoreState.Made made = state.make(WalMode.ALWAYS, 1);
+        StoreOptions options = StoreState.options(WalMode.ALWAYS);
+        FaultyDisk disk = made.disk();
+        List<String> leftovers = leftovers(disk);
+        assertThat(leftovers).isNotEmpty();
+        Set<String> refused = ConcurrentHashMap.newKeySet();
+        disk.setFaults((count, what) -> {
+            boolean fails = what.startsWith("delete ") && leftovers.contains(what.substring("delete ".length()));
+            if (fails) {
+                refused.add(what);
+            }
+            return fails;
+        });
+        LsmStore store = LsmStore.open(options, disk, new Allocator());
+        try {
+            assertThat(refused).isNotEmpty();
+            assertThat(store.isWritable()).isTrue();
+            made.history().checkRecovered(store, "a leftover is there");
+            disk.setFaults(FaultyDisk.NONE);
+            store.put(new byte[] {1}, new byte[] {2});
+            store.administration().flush(() -> false); // a change
+            Eventually.holds(() -> disk.list().stream().noneMatch(leftovers::contains));
+        } finally {
+            store.close();
+        }
+    }
+
+    /// The next opening would take its records for a part of the history.
+    @Test
+    void aWorthlessLogThatCannotBeDeletedRefusesTheStart() {
+        FaultyDisk disk = StoreState.UNCLOSED_EMPTY_LOG.make(WalMode.ALWAYS, 1).disk();
+        disk.setFaults((count, what) -> what.startsWith("delete ") && what.endsWith(".log"));
+        assertThatThrownBy(() -> LsmStore.open(StoreState.options(WalMode.ALWAYS), disk, new Allocator()))
+                .isInstanceOf(StoreException.class)
+                .hasMessageContaining("planted fault");
+        disk.setFaults(FaultyDisk.NONE);
+        LsmStore.open(StoreState.options(WalMode.ALWAYS), disk, new Allocator()).close();
     }
 
     /// An empty log may be deleted; the log after it must not seem to have lost the one before.

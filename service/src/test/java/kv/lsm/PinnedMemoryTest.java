@@ -95,7 +95,7 @@ class PinnedMemoryTest {
             try (RangeCursor cursor = store.range(key(0), null)) {
                 int steps = 1;
                 while (cursor.step(10) == RangeCursor.Step.NOT_YET) {
-                    assertThat(cursor.tombstonesPassed()).isEqualTo(10L * steps);
+                    assertThat(cursor.recordsPassed()).isEqualTo(10L * steps);
                     steps++;
                 }
                 assertThat(steps).isEqualTo((KEYS - 1) / 10 + 1);

@@ -117,8 +117,55 @@ class RadixTreeTest {
         assertThat(tree.find(Records.bytes("key"))).isEqualTo(second);
         EntryIterator iterator = new RadixTreeIterator(tree, null, limit);
         assertThat(iterator.next()).isTrue();
+        assertThat(iterator.valueLength()).as("the second").isEqualTo(EntryIterator.INVISIBLE);
+        assertThat(iterator.next()).isTrue();
         assertThat(iterator.valueAddress()).isEqualTo(WriteAheadLogFormat.valueAddress(first));
-        assertThat(iterator.next()).as("key2 is newer than the limit").isFalse();
+        assertThat(iterator.next()).isTrue();
+        assertThat(iterator.valueLength()).as("key2").isEqualTo(EntryIterator.INVISIBLE);
+        assertThat(iterator.next()).isFalse();
+    }
+
+    @TestFactory
+    Stream<DynamicTest> eachCallLooksAtOneRecordOfThoseThatWereWrittenBehindTheLimit() {
+        return Seeds.tests(20, this::countRecords);
+    }
+
+    private void countRecords(long seed) {
+        SplittableRandom random = new SplittableRandom(seed);
+        NodeArena ownArena = new NodeArena(allocator, 1 << 16);
+        RadixTree ownTree = new RadixTree(ownArena);
+        RandomKeys keys = new RandomKeys(random);
+        NavigableMap<byte[], Long> visible = new TreeMap<>(Arrays::compareUnsigned);
+        NavigableMap<byte[], Integer> newer = new TreeMap<>(Arrays::compareUnsigned);
+        for (int i = random.nextInt(500); i > 0; i--) {
+            byte[] key = keys.next();
+            visible.put(key, log.append(key, new byte[0]));
+            ownTree.insert(visible.get(key));
+        }
+        long limit = limit();
+        for (int i = random.nextInt(500); i > 0; i--) {
+            byte[] key = keys.next();
+            ownTree.insert(log.append(key, new byte[0]));
+            newer.merge(key, 1, Integer::sum);
+        }
+        byte[] start = keys.next();
+        EntryIterator iterator = new RadixTreeIterator(ownTree, start, limit);
+        NavigableMap<byte[], Long> seen = new TreeMap<>(Arrays::compareUnsigned);
+        NavigableMap<byte[], Integer> passed = new TreeMap<>(Arrays::compareUnsigned);
+        while (iterator.next()) {
+            byte[] key = Memory.copyOf(iterator.keyAddress(), iterator.keyLength());
+            if (iterator.valueLength() == EntryIterator.INVISIBLE) {
+                assertThat(seen).as("newer records come first").doesNotContainKey(key);
+                passed.merge(key, 1, Integer::sum);
+            } else {
+                assertThat(seen.put(key, iterator.keyAddress())).isNull();
+            }
+        }
+        assertThat(passed).isEqualTo(newer.tailMap(start, true));
+        assertThat(seen.keySet())
+                .containsExactlyElementsOf(visible.tailMap(start, true).keySet());
+        seen.forEach((key, address) -> assertThat(address).isEqualTo(WriteAheadLogFormat.keyAddress(visible.get(key))));
+        ownArena.free();
     }
 
     @TestFactory

@@ -5,9 +5,15 @@ import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 
-/// Seeds of random tests: fresh ones each run, or `-Dkv.seed=N` for one seen before; `-Dkv.rounds=N` for more
-/// of them.
+/// Seeds of random tests: fresh ones each run, drawn from one master seed that is printed at the beginning.
+/// `-Dkv.master=N` draws the same ones again, `-Dkv.seed=N` is one of them alone, `-Dkv.rounds=N` more of them.
 final class Seeds {
+    private static final long MASTER = Long.getLong("kv.master", new SplittableRandom().nextLong());
+
+    static {
+        System.out.println("random tests: -Dkv.master=" + MASTER);
+    }
+
     private Seeds() {}
 
     interface Body {
@@ -35,7 +41,7 @@ final class Seeds {
         if (fixed != null) {
             return LongStream.of(fixed);
         }
-        SplittableRandom random = new SplittableRandom();
+        SplittableRandom random = new SplittableRandom(MASTER);
         return LongStream.generate(random::nextLong).limit(Integer.getInteger("kv.rounds", rounds));
     }
 }

@@ -12,15 +12,23 @@ public final class SlowDiskStore {
     private final LsmStore store;
 
     public SlowDiskStore(WalMode wal, Duration stallLimit) {
-        store = LsmStore.open(
-                StoreOptions.at(Path.of("/slow")).toBuilder()
-                        .wal(wal)
-                        .memtableBytes(16 << 10)
-                        .frozenMemtablesMax(1)
-                        .stallLimit(stallLimit)
-                        .build(),
-                disk,
-                new Allocator());
+        this(options().wal(wal).stallLimit(stallLimit).build());
+    }
+
+    private SlowDiskStore(StoreOptions options) {
+        store = LsmStore.open(options, disk, new Allocator());
+    }
+
+    /// One whose tables are larger than memory and not mapped: each read of a value is one of the disk.
+    public static SlowDiskStore largerThanMemory() {
+        return new SlowDiskStore(
+                options().read(ReadMode.PREAD).tableMemoryBytes(1).build());
+    }
+
+    private static StoreOptions.Builder options() {
+        return StoreOptions.at(Path.of("/slow")).toBuilder()
+                .memtableBytes(16 << 10)
+                .frozenMemtablesMax(1);
     }
 
     public Store store() {
@@ -29,6 +37,11 @@ public final class SlowDiskStore {
 
     public void slowSyncs(int millis) {
         disk.slowSyncs(millis);
+    }
+
+    /// Of tables.
+    public void slowReads(int millis) {
+        disk.slowReads(millis);
     }
 
     /// Returns when every further write has to wait for a flush, which does not end before [#letFlushesGo].

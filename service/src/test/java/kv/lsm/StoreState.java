@@ -81,7 +81,11 @@ enum StoreState {
 
     /// A disk in this state, with what it must hold.
     Made make(WalMode wal, long seed) {
-        Maker maker = new Maker(wal, seed);
+        return make(wal, Compression.NONE, seed);
+    }
+
+    Made make(WalMode wal, Compression compression, long seed) {
+        Maker maker = new Maker(wal, compression, seed);
         steps.accept(maker);
         return new Made(maker.disk, maker.history);
     }
@@ -129,6 +133,7 @@ enum StoreState {
     /// Makes a state step by step.
     static final class Maker {
         private final WalMode wal;
+        private final Compression compression;
         private final SplittableRandom random;
         private final WriteHistory history = new WriteHistory();
         private FaultyDisk disk = new FaultyDisk();
@@ -139,11 +144,16 @@ enum StoreState {
         private boolean failed;
         private boolean losesPower;
 
-        Maker(WalMode wal, long seed) {
+        Maker(WalMode wal, Compression compression, long seed) {
             this.wal = wal;
+            this.compression = compression;
             random = new SplittableRandom(seed);
             disk.setSeed(seed);
-            options = options(wal);
+            options = ownOptions();
+        }
+
+        private StoreOptions ownOptions() {
+            return options(wal).toBuilder().compression(compression).build();
         }
 
         Maker with(WalMode other) {
@@ -268,7 +278,7 @@ enum StoreState {
         private void next(FaultyDisk left) {
             disk = left;
             disk.setSeed(random.nextLong());
-            options = options(wal);
+            options = ownOptions();
             failed = false;
             flushHeld = false;
         }

@@ -74,6 +74,25 @@ final class HttpConnection implements AutoCloseable {
                 .status;
     }
 
+    /// The status of a request without a body.
+    int post(String target) throws IOException {
+        return ask("POST " + target + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n").status;
+    }
+
+    /// What `/metrics` says, by name and labels, as in `kv_http_connections{selector="0"}`.
+    Map<String, Double> metrics(String prefix) throws IOException {
+        Map<String, Double> metrics = new TreeMap<>();
+        ask("GET /metrics?prefix=" + prefix + " HTTP/1.1\r\nHost: x\r\n\r\n")
+                .body
+                .lines()
+                .filter(line -> !line.startsWith("#"))
+                .forEach(line -> {
+                    int space = line.lastIndexOf(' ');
+                    metrics.put(line.substring(0, space), Double.valueOf(line.substring(space + 1)));
+                });
+        return metrics;
+    }
+
     /// The entries of a range, which must come in order.
     Map<String, String> range(String start, String end) throws IOException {
         send("GET /v0/entities?start=" + start + "&end=" + end + " HTTP/1.1\r\nHost: x\r\n\r\n");

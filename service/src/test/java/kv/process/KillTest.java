@@ -4,26 +4,56 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The real service is killed with SIGKILL under load, while it opens its store and while it closes it, again
-/// and again on one directory, with other options each time. After each restart every key must hold what was
-/// acknowledged last, or what was on its way when the service died.
+/// The real service is killed with SIGKILL under load, while it opens its store and while it closes it, or is
+/// stopped in order, as chance will have it, again and again on one directory, with other options each time.
+/// After each restart every key must hold what was acknowledged last, or what was on its way when the service
+/// died.
 ///
 /// `-Dkv.kill.rounds=N` for more rounds, `-Dkv.kill.seed=S` to repeat one.
 class KillTest {
     private static final int ROUNDS = Integer.getInteger("kv.kill.rounds", 6);
     private static final int WRITERS = 6;
+    /// Of a thousand rounds, at least so many are to be killed in an opening or a closing.
+    private static final double IN_OPENINGS_AND_CLOSINGS = 0.3;
     private static final String OPENING = "opening the store:";
     private static final String OPENED = "store opened:";
     private static final String CLOSING = "closing the store";
     private static final String CLOSED = "stopped";
+
+    /// What happens to the service in a round.
+    private enum Kind {
+        KILLED_IN_ITS_OPENING,
+        KILLED_UNDER_LOAD,
+        KILLED_IN_ITS_CLOSING,
+        STOPPED_UNDER_LOAD,
+        KILLED_WITHOUT_A_WRITE,
+        KILLED_IN_ITS_CLOSING_WITHOUT_A_WRITE,
+        STOPPED_WITHOUT_A_WRITE;
+
+        /// One opening in three is killed; of the others one in four has nothing to write.
+        static Kind draw(Random random) {
+            if (random.nextInt(100) < 35) {
+                return KILLED_IN_ITS_OPENING;
+            }
+            boolean writes = random.nextInt(4) > 0;
+            return switch (random.nextInt(5)) {
+                case 0 -> writes ? STOPPED_UNDER_LOAD : STOPPED_WITHOUT_A_WRITE;
+                case 1, 2 -> writes ? KILLED_UNDER_LOAD : KILLED_WITHOUT_A_WRITE;
+                default -> writes ? KILLED_IN_ITS_CLOSING : KILLED_IN_ITS_CLOSING_WITHOUT_A_WRITE;
+            };
+        }
+    }
 
     @TempDir
     private Path directory;
@@ -35,31 +65,30 @@ class KillTest {
     /// take.
     private long openingNanos = 50_000_000;
     private long closingNanos = 20_000_000;
-    private int killedUnderLoad;
+    private final Map<Kind, Integer> rounds = new EnumMap<>(Kind.class);
     private int killedInOpenings;
     private int killedInClosings;
     private int killedElsewhere;
+    private KilledOperator operator;
 
     @Test
     void everyAcknowledgedWriteSurvivesSigkill() throws Exception {
+        System.out.println("rounds of kills: " + ROUNDS + ", -Dkv.kill.seed=" + seed);
+        operator = new KilledOperator(Files.createDirectory(directory.resolve("checkpoints")), new Random(seed - 1));
         for (int w = 0; w < WRITERS; w++) {
             writers.add(new KilledWriter("writer" + w + "-", new Random(seed + w)));
         }
         for (int round = 1; round <= ROUNDS; round++) {
             List<String> options = options(random);
-            String where = "seed " + seed + ", round " + round + ", " + options;
+            Kind kind = round == 1 ? Kind.KILLED_UNDER_LOAD : Kind.draw(random); // so that there is something to lose
+            rounds.merge(kind, 1, Integer::sum);
+            String where = "seed " + seed + ", round " + round + ", " + kind + ", " + options;
             try (ServiceProcess service = ServiceProcess.start(options)) {
-                switch (round % 3) {
-                    case 0 -> killInOpening(service);
-                    case 1 -> killInClosing(service, where);
-                    default -> {
-                        killUnderLoad(service, where);
-                        killedUnderLoad++;
-                    }
-                }
+                play(kind, service, where);
             } catch (IOException | AssertionError e) {
                 throw new AssertionError(where + ": " + e.getMessage(), e);
             }
+            operator.checkLastCheckpoint(where);
         }
         try (ServiceProcess service = ServiceProcess.start(options(random))) {
             int port = service.awaitReady();
@@ -68,15 +97,59 @@ class KillTest {
             assertThat(service.awaitExit()).isZero();
         }
         System.out.printf(
-                "killed %d times: under load %d, in an opening %d, in a closing %d, just before or after one %d; "
-                        + "%d acknowledged writes checked, seed %d%n",
-                ROUNDS,
-                killedUnderLoad,
+                "rounds of kills: %s; hit in an opening %d, in a closing %d, just before or after one %d; "
+                        + "%d acknowledged writes checked, %d requests of an operator, seed %d%n",
+                rounds,
                 killedInOpenings,
                 killedInClosings,
                 killedElsewhere,
                 acknowledged(writers),
+                operator.done(),
                 seed);
+        assertThat((double) killedInOpenings + killedInClosings)
+                .as("kills in openings and closings of %d rounds", ROUNDS)
+                .isGreaterThanOrEqualTo(killsWanted(ROUNDS));
+    }
+
+    /// Some of a few rounds are left to chance: about half of all hit.
+    private static double killsWanted(int rounds) {
+        return IN_OPENINGS_AND_CLOSINGS * rounds - (rounds < 1_000 ? 1.5 * Math.sqrt(rounds) : 0);
+    }
+
+    private void play(Kind kind, ServiceProcess service, String where) throws Exception {
+        switch (kind) {
+            case KILLED_IN_ITS_OPENING -> killInOpening(service);
+            case KILLED_UNDER_LOAD -> killUnderLoad(service, where);
+            case KILLED_IN_ITS_CLOSING -> {
+                int port = service.awaitReady();
+                check(port, where);
+                writeUntil(service, port, random.nextInt(200), () -> killInClosing(service));
+            }
+            case STOPPED_UNDER_LOAD -> {
+                int port = service.awaitReady();
+                check(port, where);
+                writeUntil(service, port, random.nextInt(500), () -> stop(service));
+            }
+            case KILLED_WITHOUT_A_WRITE -> {
+                check(service.awaitReady(), where);
+                service.kill();
+            }
+            case KILLED_IN_ITS_CLOSING_WITHOUT_A_WRITE -> {
+                check(service.awaitReady(), where);
+                killInClosing(service);
+            }
+            case STOPPED_WITHOUT_A_WRITE -> {
+                check(service.awaitReady(), where);
+                stop(service);
+            }
+        }
+    }
+
+    private static void stop(ServiceProcess service) throws IOException {
+        service.signal("TERM");
+        assertThat(service.awaitExit())
+                .as("exit code of an orderly stop\n" + service.err())
+                .isZero();
     }
 
     private void check(int port, String where) throws IOException {
@@ -91,35 +164,40 @@ class KillTest {
         service.kill();
         if (service.hasLogged(OPENED)) {
             killedElsewhere++;
-            openingNanos = Math.max(1_000_000, openingNanos * 9 / 10);
+            openingNanos = shorter(openingNanos);
         } else {
             killedInOpenings++;
-            openingNanos = openingNanos * 11 / 10;
+            openingNanos = longer(openingNanos);
         }
     }
 
-    private void killInClosing(ServiceProcess service, String where) throws Exception {
-        int port = service.awaitReady();
-        check(port, where);
-        writeUntil(service, port, writers, random.nextInt(200), () -> {
-            service.signal("TERM");
-            service.awaitLogged(CLOSING);
-            sleep((long) (random.nextDouble() * 1.2 * closingNanos));
-            service.kill();
-        });
+    private void killInClosing(ServiceProcess service) throws IOException, InterruptedException {
+        service.signal("TERM");
+        service.awaitLogged(CLOSING);
+        sleep((long) (random.nextDouble() * 1.2 * closingNanos));
+        service.kill();
         if (service.hasLogged(CLOSED)) {
             killedElsewhere++;
-            closingNanos = Math.max(1_000_000, closingNanos * 9 / 10);
+            closingNanos = shorter(closingNanos);
         } else {
             killedInClosings++;
-            closingNanos = closingNanos * 11 / 10;
+            closingNanos = longer(closingNanos);
         }
+    }
+
+    /// So that about three kills in four hit, and some fall into the end of what they are to hit.
+    private static long longer(long nanos) {
+        return nanos * 21 / 20;
+    }
+
+    private static long shorter(long nanos) {
+        return Math.max(1_000_000, nanos * 17 / 20);
     }
 
     private void killUnderLoad(ServiceProcess service, String where) throws Exception {
         int port = service.awaitReady();
         check(port, where);
-        writeUntilKilled(service, port, writers, random.nextInt(1_000));
+        writeUntil(service, port, random.nextInt(1_000), service::kill);
     }
 
     private static void sleep(long nanos) throws InterruptedException {
@@ -128,10 +206,10 @@ class KillTest {
 
     @Test
     void theCheckFindsWhatAStoreWithoutALogLoses() throws Exception {
-        List<String> options = List.of("--dir", directory.toString(), "--port", "0", "--wal", "none");
+        List<String> options = List.of("--dir", directory.resolve("store").toString(), "--port", "0", "--wal", "none");
         KilledWriter writer = new KilledWriter("writer-", new Random(1));
         try (ServiceProcess service = ServiceProcess.start(options)) {
-            writeUntilKilled(service, service.awaitReady(), List.of(writer), 500);
+            writeUntil(service, service.awaitReady(), List.of(writer), List.of(), 500, service::kill);
         }
         assertThat(writer.acknowledged()).isPositive();
         try (ServiceProcess service = ServiceProcess.start(options)) {
@@ -144,20 +222,29 @@ class KillTest {
         void come() throws Exception;
     }
 
-    private static void writeUntilKilled(ServiceProcess service, int port, List<KilledWriter> writers, int millis)
-            throws Exception {
-        writeUntil(service, port, writers, millis, service::kill);
+    /// What one client does until the service is gone.
+    private interface Client {
+        void run() throws Exception;
+    }
+
+    /// Every other time with an operator's requests beside the writes.
+    private void writeUntil(ServiceProcess service, int port, int millis, End end) throws Exception {
+        List<Client> others = random.nextBoolean() ? List.of(() -> operator.askUntilDisconnected(port)) : List.of();
+        writeUntil(service, port, writers, others, millis, end);
     }
 
     /// @param millis from the first acknowledged write on
-    private static void writeUntil(ServiceProcess service, int port, List<KilledWriter> writers, int millis, End end)
+    private static void writeUntil(
+            ServiceProcess service, int port, List<KilledWriter> writers, List<Client> others, int millis, End end)
             throws Exception {
         List<Throwable> faults = new CopyOnWriteArrayList<>();
         List<Thread> threads = new ArrayList<>();
-        for (KilledWriter writer : writers) {
+        List<Client> clients = new ArrayList<>(others);
+        writers.forEach(writer -> clients.add(() -> writer.writeUntilDisconnected(port)));
+        for (Client client : clients) {
             threads.add(Thread.startVirtualThread(() -> {
                 try {
-                    writer.writeUntilDisconnected(port);
+                    client.run();
                 } catch (Throwable e) {
                     faults.add(e);
                 }
@@ -187,20 +274,39 @@ class KillTest {
 
     private List<String> options(Random random) {
         return List.of(
-                "--dir", directory.toString(),
-                "--port", "0",
-                "--wal", pick(random, "os", "interval", "always"),
-                "--wal-interval-ms", pick(random, "1", "50", "1000"),
-                "--handler", pick(random, "selector", "workers", "virtual"),
-                "--memtable-bytes", pick(random, "16k", "256k", "1m", "64m"),
-                "--block-bytes", pick(random, "256", "4k", "16k"),
-                "--bloom-bits", pick(random, "0", "10"),
-                "--compaction", pick(random, "leveled", "tiered", "none"),
-                "--read", pick(random, "mmap", "pread"),
-                "--table-memory", pick(random, "0", "1", "1m"),
-                "--compression", pick(random, "none", "lz4"),
-                "--cache-entries", pick(random, "0", "50"),
-                "--stall-limit-ms", "0");
+                "--dir",
+                directory.resolve("store").toString(),
+                "--port",
+                "0",
+                "--admin",
+                "--wal",
+                pick(random, "os", "interval", "always"),
+                "--wal-interval-ms",
+                pick(random, "1", "50", "1000"),
+                "--handler",
+                pick(random, "selector", "workers", "virtual"),
+                "--memtable-bytes",
+                pick(random, "16k", "256k", "1m", "64m"),
+                "--table-bytes",
+                pick(random, "16k", "256k", "64m"),
+                "--frozen-memtables",
+                pick(random, "1", "2", "4"),
+                "--block-bytes",
+                pick(random, "256", "4k", "16k"),
+                "--bloom-bits",
+                pick(random, "0", "10"),
+                "--compaction",
+                pick(random, "leveled", "tiered", "none"),
+                "--read",
+                pick(random, "mmap", "pread"),
+                "--table-memory",
+                pick(random, "0", "1", "1m"),
+                "--compression",
+                pick(random, "none", "lz4"),
+                "--cache-entries",
+                pick(random, "0", "50"),
+                "--stall-limit-ms",
+                "0");
     }
 
     private static String pick(Random random, String... choices) {

@@ -80,7 +80,7 @@ public final class WriteAheadLogFormat {
     }
 
     private static int headerChecksum(long log) {
-        return Checksum.of(log + NUMBER_AT, HEADER_BYTES - NUMBER_AT);
+        return Checksum.ofMapped(log + NUMBER_AT, HEADER_BYTES - NUMBER_AT);
     }
 
     /// Bytes that a record takes in the log.
@@ -115,6 +115,10 @@ public final class WriteAheadLogFormat {
     }
 
     /// Closes a record written at `offset` of the log that `log` views.
+    ///
+    /// The checksum's machine code reads the log: were its page taken from memory since the record was written, and
+    /// could the disk not give it back, the process would end. That is left so: of copies in the heap the checksum
+    /// takes longer, and each write pays for it.
     static void writeChecksum(ByteBuffer log, int offset, int keyLength, int valueLength, CRC32C crc) {
         crc.reset();
         log.limit(offset + RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0))
@@ -143,7 +147,8 @@ public final class WriteAheadLogFormat {
             return -1;
         }
         long contentBytes = RECORD_HEADER_BYTES + keyLength + Math.max(contentLength, 0L);
-        return Memory.getInt(record) == Checksum.of(record + DURABLE_AT, contentBytes - DURABLE_AT) ? bytes : -1;
+        boolean isWhole = Memory.getInt(record) == Checksum.ofMapped(record + DURABLE_AT, contentBytes - DURABLE_AT);
+        return isWhole ? bytes : -1;
     }
 
     /// As [#validRecordBytes], at a place `at` of the log where a record need not begin. No record can say that
@@ -169,7 +174,7 @@ public final class WriteAheadLogFormat {
         Memory.putInt(record + BATCH_RECORDS_AT, records);
         Memory.putInt(record + BATCH_BYTES_AT, bytes);
         int contentBytes = RECORD_HEADER_BYTES + BATCH_CONTENT_BYTES;
-        Memory.putInt(record, Checksum.of(record + DURABLE_AT, contentBytes - DURABLE_AT));
+        Memory.putInt(record, Checksum.ofMapped(record + DURABLE_AT, contentBytes - DURABLE_AT));
     }
 
     /// True when the valid record at `record` begins a batch.
@@ -214,7 +219,7 @@ public final class WriteAheadLogFormat {
         Memory.putInt(record + DURABLE_AT, (int) (durable / RECORD_ALIGNMENT_BYTES));
         Memory.putInt(record + VALUE_LENGTH_AT, CLOSED_VALUE_LENGTH);
         Memory.putShort(record + KEY_LENGTH_AT, 0);
-        Memory.putInt(record, Checksum.of(record + DURABLE_AT, RECORD_HEADER_BYTES - DURABLE_AT));
+        Memory.putInt(record, Checksum.ofMapped(record + DURABLE_AT, RECORD_HEADER_BYTES - DURABLE_AT));
     }
 
     /// Bytes of the log that were known to be durable when the record was written.

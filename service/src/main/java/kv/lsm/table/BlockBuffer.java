@@ -35,13 +35,20 @@ public final class BlockBuffer implements AutoCloseable {
         return (stored == null ? 0 : stored.capacity()) + (plain == null ? 0 : plain.capacity());
     }
 
-    @Override
-    public void close() {
+    /// Gives its memory back. It takes new when it is used again.
+    void letGo() {
         if (stored != null) {
             stored.close();
+            stored = null;
         }
         if (plain != null) {
             plain.close();
+            plain = null;
         }
+    }
+
+    @Override
+    public void close() {
+        letGo();
     }
 }

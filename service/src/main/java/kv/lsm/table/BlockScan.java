@@ -1,11 +1,10 @@
 package kv.lsm.table;
 
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.zip.CRC32C;
-import kv.lsm.disk.Disk;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Checksum;
 import kv.lsm.memory.Memory;
 
 /// Finds the data blocks of a table whose index is lost.
@@ -18,7 +17,6 @@ final class BlockScan implements AutoCloseable {
     private static final int COMPRESSED_BYTES_MAX = 256 << 10;
     private static final int ENTRIES_MAX = 1 << 16;
 
-    private final ReadFile file;
     private final long mapped;
     private final long dataEnd;
     private final boolean endKnown;
@@ -28,8 +26,8 @@ final class BlockScan implements AutoCloseable {
     private long gapBytes;
     private long payload;
 
-    BlockScan(Disk disk, Path path, Allocator allocator) throws IOException {
-        file = disk.open(path);
+    /// @param file all of which can be read, see [kv.lsm.disk.FileCopy]
+    BlockScan(ReadFile file, Allocator allocator) throws IOException {
         mapped = file.map();
         long footer = file.bytes() - SSTableFormat.FOOTER_BYTES;
         endKnown = footer >= 0 && SSTableFormat.footerProblem(mapped + footer) == null;
@@ -108,7 +106,7 @@ final class BlockScan implements AutoCloseable {
     }
 
     private static boolean checksumFits(long block, long bytes) {
-        return Memory.getInt(block + bytes) == kv.lsm.memory.Checksum.of(block, bytes);
+        return Memory.getInt(block + bytes) == Checksum.of(block, bytes);
     }
 
     /// As [#plainAt]; leaves the plain payload in the buffer.
@@ -135,8 +133,7 @@ final class BlockScan implements AutoCloseable {
     }
 
     @Override
-    public void close() throws IOException {
+    public void close() {
         buffer.close();
-        file.close();
     }
 }

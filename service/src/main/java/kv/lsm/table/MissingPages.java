@@ -24,7 +24,7 @@ final class MissingPages {
         for (long at = position & -Allocator.PAGE_BYTES; at < end; at += PIECE_BYTES) {
             int count = (int) Math.min(PIECE_BYTES, end - at);
             if (!file.isCached(at, count)) {
-                file.read(at, buffer.storedRoom(count), count);
+                TimedReads.read(file, at, buffer.storedRoom(count), count);
                 any = true;
             }
         }

@@ -3,7 +3,7 @@ package kv.lsm.table;
 import java.io.IOException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
-import kv.lsm.StoreException;
+import kv.lsm.disk.Closing;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
 
@@ -27,6 +27,7 @@ final class ReadAhead implements AutoCloseable {
     private final boolean ownsFile;
     private final Allocator allocator;
     private final boolean isBounded;
+    private final int firstBytes;
     private final int lastBytes;
     private long nextBytes;
     private long address;
@@ -41,6 +42,7 @@ final class ReadAhead implements AutoCloseable {
         this.file = file;
         this.ownsFile = ownsFile;
         this.allocator = allocator;
+        this.firstBytes = firstBytes;
         this.lastBytes = lastBytes;
         isBounded = !ownsFile;
         nextBytes = firstBytes;
@@ -78,7 +80,7 @@ final class ReadAhead implements AutoCloseable {
         makeRoom(needed);
         long wanted = Math.max(needed, Math.min(nextBytes, capacity));
         int count = Math.toIntExact(Math.min(wanted, file.bytes() - first));
-        file.read(first, address, count);
+        TimedReads.read(file, first, address, count);
         from = first;
         to = first + count;
         nextBytes = Math.min(2 * nextBytes, lastBytes);
@@ -120,15 +122,22 @@ final class ReadAhead implements AutoCloseable {
         }
     }
 
+    long capacity() {
+        return capacity;
+    }
+
+    /// Gives its memory back. When it is used again it begins with a small window.
+    void letGo() {
+        free();
+        to = from;
+        nextBytes = firstBytes;
+    }
+
     @Override
     public void close() {
         free();
         if (ownsFile) {
-            try {
-                file.close();
-            } catch (IOException e) {
-                throw new StoreException("cannot close a table that was merged", e);
-            }
+            Closing.quietly(file::close, "a table that was merged");
         }
     }
 }

@@ -7,6 +7,7 @@ import java.util.function.BooleanSupplier;
 import kv.lsm.CorruptionException;
 import kv.lsm.ReadMode;
 import kv.lsm.StoreException;
+import kv.lsm.disk.Closing;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
@@ -81,11 +82,15 @@ public final class SSTable extends RefCounted {
 
     /// @throws CorruptionException when footer, index, filter or hash index are not what was written
     public static SSTable open(Disk disk, Path path, ReadMode mode, Allocator allocator) throws IOException {
-        ReadFile file = disk.open(path);
+        return open(disk, path, disk.open(path), mode, allocator);
+    }
+
+    /// @param file what `path` names; closed with the table, and if there will be none
+    static SSTable open(Disk disk, Path path, ReadFile file, ReadMode mode, Allocator allocator) throws IOException {
         try {
             return new SSTable(disk, path, file, mode, allocator);
-        } catch (IOException | RuntimeException e) {
-            file.close();
+        } catch (IOException | RuntimeException | InternalError e) {
+            Closing.quietly(file::close, path);
             throw e;
         }
     }
@@ -326,7 +331,17 @@ public final class SSTable extends RefCounted {
 
     /// Address of the plain payload of a block; in `buffer` when it cannot be read in place.
     long load(int block, BlockBuffer buffer) {
-        return plain(block, mapped != 0 ? storedInPlace(block) : read(block, buffer), buffer);
+        if (mapped == 0) {
+            return loadCopy(block, buffer);
+        }
+        long stored = storedInPlace(block);
+        if (!index.isCompressed(block)) {
+            return stored;
+        }
+        // The decompressor is machine code, which a page that the disk cannot give would end with the process.
+        long copy = buffer.storedRoom(index.bytes(block));
+        Memory.copy(stored, copy, index.bytes(block));
+        return plain(block, copy, buffer);
     }
 
     /// As [#load], but from the file even where that is mapped.
@@ -359,7 +374,7 @@ public final class SSTable extends RefCounted {
     long read(long position, int bytes, BlockBuffer buffer) {
         long address = buffer.storedRoom(bytes);
         try {
-            file.read(position, address, bytes);
+            TimedReads.read(file, position, address, bytes);
         } catch (IOException e) {
             throw cannotRead(position, e);
         }
@@ -389,7 +404,7 @@ public final class SSTable extends RefCounted {
     private long storedInPlace(int block) {
         long start = index.start(block);
         if (!checkedOrNull.contains(start)) {
-            checkBlock(block, mapped + start);
+            checkBlock(block, mapped + start, Checksum.ofMapped(mapped + start, payloadBytes(block)));
             checkedOrNull.add(start, index.bytes(block));
         }
         return mapped + start;
@@ -402,8 +417,12 @@ public final class SSTable extends RefCounted {
     }
 
     private void checkBlock(int block, long address) {
+        checkBlock(block, address, Checksum.of(address, payloadBytes(block)));
+    }
+
+    private void checkBlock(int block, long address, int checksum) {
         int payloadBytes = payloadBytes(block);
-        if (Memory.getInt(address + payloadBytes) != Checksum.of(address, payloadBytes)) {
+        if (Memory.getInt(address + payloadBytes) != checksum) {
             throw new CorruptionException(path, index.start(block), "a data block does not match its checksum");
         }
         if (!index.isCompressed(block)) {
@@ -417,11 +436,7 @@ public final class SSTable extends RefCounted {
             checkedOrNull.free();
         }
         meta.free();
-        try {
-            file.close();
-        } catch (IOException e) {
-            throw new StoreException("cannot close a table: file=" + path, e);
-        }
+        Closing.quietly(file::close, path);
     }
 
     @Override

@@ -2,7 +2,7 @@ package kv.lsm.table;
 
 import kv.lsm.memory.EntryIterator;
 
-/// The entries of one table in key order.
+/// The entries of one table in key order. Where it has let go of its block, it loads that again on its next call.
 public final class SSTableIterator implements EntryIterator {
     private final SSTable table;
     private final BlockBuffer buffer;
@@ -24,7 +24,7 @@ public final class SSTableIterator implements EntryIterator {
                 nextBlock = Math.max(table.blockOf(startOrNull), 0);
                 loadNextBlock();
                 index = DataBlock.firstAtLeast(payload, startOrNull);
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | InternalError e) {
                 close();
                 throw e;
             }
@@ -32,10 +32,15 @@ public final class SSTableIterator implements EntryIterator {
     }
 
     private void loadNextBlock() {
-        int block = nextBlock++;
-        payload = aheadOrNull == null ? table.load(block, buffer) : table.load(block, aheadOrNull, buffer);
+        nextBlock++;
+        loadBlock();
         count = DataBlock.count(payload);
         index = 0;
+    }
+
+    private void loadBlock() {
+        int block = nextBlock - 1;
+        payload = aheadOrNull == null ? table.load(block, buffer) : table.load(block, aheadOrNull, buffer);
     }
 
     @Override
@@ -45,30 +50,57 @@ public final class SSTableIterator implements EntryIterator {
                 return false;
             }
             loadNextBlock();
+        } else if (payload == 0) {
+            loadBlock();
         }
         entry = DataBlock.entry(payload, count, index);
         index++;
         return true;
     }
 
+    private long entry() {
+        if (entry == 0) {
+            loadBlock();
+            entry = DataBlock.entry(payload, count, index - 1);
+        }
+        return entry;
+    }
+
     @Override
     public long keyAddress() {
-        return DataBlock.keyAddress(entry);
+        return DataBlock.keyAddress(entry());
     }
 
     @Override
     public int keyLength() {
-        return DataBlock.keyLength(entry);
+        return DataBlock.keyLength(entry());
     }
 
     @Override
     public long valueAddress() {
-        return DataBlock.valueAddress(entry);
+        return DataBlock.valueAddress(entry());
     }
 
     @Override
     public int valueLength() {
-        return DataBlock.valueLength(entry);
+        return DataBlock.valueLength(entry());
+    }
+
+    @Override
+    public long bytesHeld() {
+        return buffer.capacity() + (aheadOrNull == null ? 0 : aheadOrNull.capacity());
+    }
+
+    @Override
+    public void letGo() {
+        if (bytesHeld() > 0) {
+            buffer.letGo();
+            if (aheadOrNull != null) {
+                aheadOrNull.letGo();
+            }
+            payload = 0;
+            entry = 0;
+        }
     }
 
     @Override

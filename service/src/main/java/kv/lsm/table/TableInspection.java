@@ -9,6 +9,7 @@ import kv.lsm.CorruptionException;
 import kv.lsm.ReadMode;
 import kv.lsm.StoreException;
 import kv.lsm.disk.Disk;
+import kv.lsm.disk.FileCopy;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
@@ -18,7 +19,9 @@ import kv.lsm.memory.Memory;
 /// closed.
 ///
 /// Where the index is whole, the data blocks are those that it names. Where it is not, they are searched for
-/// ([BlockScan]): a block starts at a multiple of 64 bytes and proves itself by its checksum. For one thread.
+/// ([BlockScan]): a block starts at a multiple of 64 bytes and proves itself by its checksum. All of that looks
+/// at a [FileCopy], so that a page which the disk cannot give is a damaged block or index like another. For one
+/// thread.
 public final class TableInspection {
     /// What is done with each readable entry, in key order.
     public interface Entries {
@@ -37,6 +40,7 @@ public final class TableInspection {
 
     private final Disk disk;
     private final Path path;
+    private final FileCopy copy;
     private final Allocator allocator;
     private final Entries consumer;
     private final List<Problem> problems = new ArrayList<>();
@@ -45,19 +49,23 @@ public final class TableInspection {
     private long entries;
     private long tombstones;
 
-    private TableInspection(Disk disk, Path path, Allocator allocator, Entries consumer) {
+    private TableInspection(Disk disk, Path path, FileCopy copy, Allocator allocator, Entries consumer) {
         this.disk = disk;
         this.path = path;
+        this.copy = copy;
         this.allocator = allocator;
         this.consumer = consumer;
     }
 
     /// Reads the table from its first byte to its last.
     public static Result inspect(Disk disk, Path path, Allocator allocator, Entries consumer) throws IOException {
-        return new TableInspection(disk, path, allocator, consumer).run();
+        try (FileCopy copy = FileCopy.of(disk, path, allocator)) {
+            return new TableInspection(disk, path, copy, allocator, consumer).run();
+        }
     }
 
     private Result run() throws IOException {
+        copy.gaps().forEach(gap -> problem(gap.offset(), gap.toString(), false)); // the blocks tell what it loses
         SSTable table = openOrNull(ReadMode.MMAP, true);
         if (table == null) {
             table = openOrNull(ReadMode.PREAD, false); // which needs no hash index
@@ -70,15 +78,15 @@ public final class TableInspection {
         return new Result(entries, tombstones, smallest, largest, List.copyOf(problems));
     }
 
-    /// Null when its footer or an index is damaged, or lies where the disk cannot be read.
+    /// Null when its footer or an index is damaged.
     private SSTable openOrNull(ReadMode mode, boolean isTold) {
         try {
-            return SSTable.open(disk, path, mode, allocator);
+            return SSTable.open(disk, path, copy.reader(), mode, allocator);
         } catch (CorruptionException e) {
             if (isTold) {
                 problem(e, false);
             }
-        } catch (IOException | StoreException | InternalError e) {
+        } catch (IOException | StoreException e) {
             if (isTold) {
                 problem(0, "footer or index cannot be read: " + e.getMessage(), false);
             }
@@ -96,7 +104,7 @@ public final class TableInspection {
                 } catch (CorruptionException e) {
                     problem(e, true);
                     continue;
-                } catch (StoreException | InternalError e) {
+                } catch (StoreException e) {
                     problem(table.blockStart(block), "a data block cannot be read: " + e.getMessage(), true);
                     continue;
                 }
@@ -114,18 +122,7 @@ public final class TableInspection {
     }
 
     private void scan() throws IOException {
-        try {
-            scanBlocks();
-        } catch (InternalError e) {
-            problem(
-                    0,
-                    "a page of the table cannot be read, and what follows was not looked at: " + e.getMessage(),
-                    true);
-        }
-    }
-
-    private void scanBlocks() throws IOException {
-        try (BlockScan blocks = new BlockScan(disk, path, allocator)) {
+        try (BlockScan blocks = new BlockScan(copy.reader(), allocator)) {
             while (blocks.next()) {
                 if (blocks.gapBytes() > 0) {
                     problem(

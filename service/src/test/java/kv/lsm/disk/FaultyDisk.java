@@ -12,10 +12,12 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.function.UnaryOperator;
 import kv.lsm.TimeSlices;
+import kv.lsm.memory.Allocator;
 
 /// A disk in memory that forgets what was not synced and fails when told to, as real ones do:
 ///
-/// - a write that fails has written a first part; another call that fails may have been carried out or not;
+/// - a write that fails has written a first part; another call that fails may have been carried out or not; what
+///   could not be closed is closed;
 /// - after a sync that failed, what it did not bring to the disk is clean in the page cache, which still shows
 ///   it: a later sync does not bring it there either (see [FaultyFile]). Names are lost in the same way by a
 ///   failed sync of the directory;
@@ -64,6 +66,10 @@ public final class FaultyDisk implements Disk {
     private boolean syncLies;
     private boolean dead;
     private boolean locked;
+    /// Files and locks that were opened by this disk and not yet closed.
+    private int openHandles;
+    /// Holds logs and mappings; not counted as the store's.
+    private final Allocator memory = new Allocator();
     private int calls;
     private long capacity = Long.MAX_VALUE;
 
@@ -134,6 +140,32 @@ public final class FaultyDisk implements Disk {
     /// Counts calls that were made before the faults were set.
     public synchronized void addCalls(int before) {
         calls += before;
+    }
+
+    /// Files and locks that somebody has not closed.
+    public synchronized int openHandles() {
+        return openHandles;
+    }
+
+    /// Memory of logs and mappings that somebody has not closed.
+    public long mappedBytes() {
+        return memory.allocatedBytes();
+    }
+
+    Allocator memory() {
+        return memory;
+    }
+
+    void opened() {
+        openHandles++;
+    }
+
+    /// Ends a handle, which is gone also when the call fails, and when the disk is dead.
+    synchronized void close(String what) throws IOException {
+        openHandles--;
+        if (!dead) {
+            changeNothing("close " + what);
+        }
     }
 
     /// Another disk with the same state, to be used in its place.
@@ -285,7 +317,7 @@ public final class FaultyDisk implements Disk {
         if (!fails) {
             FaultyFile log = new FaultyFile(new byte[0]);
             change(new Naming(name(file), log));
-            return log.log(this, (int) bytes, direct);
+            return log.log(this, name(file), (int) bytes, direct);
         }
         if (random.nextBoolean()) {
             change(new Naming(name(file), FaultyFile.unfinishedLog(random.nextInt((int) bytes + 1))));
@@ -297,7 +329,7 @@ public final class FaultyDisk implements Disk {
     @Override
     public synchronized ReadFile open(Path file) throws IOException {
         changeNothing("open " + name(file));
-        return existing(file).reader(this);
+        return existing(file).reader(this, name(file));
     }
 
     @Override
@@ -355,6 +387,14 @@ public final class FaultyDisk implements Disk {
             return null;
         }
         locked = true;
-        return () -> locked = false;
+        opened();
+        return this::unlock;
+    }
+
+    private synchronized void unlock() throws IOException {
+        if (locked) {
+            locked = false;
+            close("lock");
+        }
     }
 }

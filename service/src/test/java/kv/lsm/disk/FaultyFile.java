@@ -7,7 +7,6 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.SplittableRandom;
-import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
 
 /// A file of a [FaultyDisk]: its bytes as the page cache has them, and as the disk has them. Used under the
@@ -17,9 +16,6 @@ import kv.lsm.memory.Memory;
 /// and lost, and stays so until somebody writes it again or changes it.
 final class FaultyFile {
     private static final int SECTOR_BYTES = 512;
-
-    /// Holds the memory of logs and mappings; not counted as the store's.
-    private final Allocator allocator = new Allocator();
 
     private byte[] written;
     private byte[] durable;
@@ -131,7 +127,10 @@ final class FaultyFile {
 
     /// @param name of the file when it was made
     WriteFile writer(FaultyDisk disk, String name) {
+        disk.opened();
         return new WriteFile() {
+            private boolean closed;
+
             @Override
             public void write(ByteBuffer buffer) throws IOException {
                 synchronized (disk) {
@@ -162,14 +161,21 @@ final class FaultyFile {
             }
 
             @Override
-            public void close() {}
+            public void close() throws IOException {
+                if (!closed) {
+                    closed = true;
+                    disk.close(name);
+                }
+            }
         };
     }
 
-    ReadFile reader(FaultyDisk disk) {
+    ReadFile reader(FaultyDisk disk, String name) {
         byte[] content = content().clone();
+        disk.opened();
         return new ReadFile() {
             private long mapping;
+            private boolean closed;
 
             @Override
             public long bytes() {
@@ -184,7 +190,7 @@ final class FaultyFile {
                     disk.end(disk.begin("map"), "map");
                 }
                 if (content.length > 0) {
-                    mapping = allocator.allocate(content.length);
+                    mapping = disk.memory().allocate(content.length);
                     Memory.copy(content, mapping);
                 }
                 return mapping;
@@ -211,10 +217,15 @@ final class FaultyFile {
             }
 
             @Override
-            public void close() {
-                if (mapping != 0) {
-                    allocator.free(mapping, content.length);
+            public void close() throws IOException {
+                if (closed) {
+                    return;
                 }
+                closed = true;
+                if (mapping != 0) {
+                    disk.memory().free(mapping, content.length);
+                }
+                disk.close(name);
             }
         };
     }
@@ -226,25 +237,29 @@ final class FaultyFile {
         return file;
     }
 
-    LogFile log(FaultyDisk disk, int bytes, boolean direct) {
+    LogFile log(FaultyDisk disk, String name, int bytes, boolean direct) {
         written = new byte[bytes];
         durable = direct ? new byte[bytes] : new byte[0];
-        Log log = new Log(disk, bytes, direct);
+        Log log = new Log(disk, name, bytes, direct);
         mappedLog = direct ? null : log;
         return log;
     }
 
     private final class Log implements LogFile {
         private final FaultyDisk disk;
+        private final String name;
         private final int bytes;
         private final boolean direct;
         private final long address;
+        private boolean closed;
 
-        Log(FaultyDisk disk, int bytes, boolean direct) {
+        Log(FaultyDisk disk, String name, int bytes, boolean direct) {
             this.disk = disk;
+            this.name = name;
             this.bytes = bytes;
             this.direct = direct;
-            address = allocator.allocateAligned(bytes);
+            address = disk.memory().allocateAligned(bytes);
+            disk.opened();
         }
 
         @Override
@@ -291,13 +306,18 @@ final class FaultyFile {
         }
 
         @Override
-        public void close() {
+        public void close() throws IOException {
             synchronized (disk) {
+                if (closed) {
+                    return;
+                }
+                closed = true;
                 if (mappedLog == this) {
                     written = content();
                     mappedLog = null;
                 }
-                allocator.free(address, bytes);
+                disk.memory().free(address, bytes);
+                disk.close(name);
             }
         }
     }

@@ -5,6 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.Closeable;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.Set;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordingFile;
 import kv.lsm.TimeSlices;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
@@ -52,6 +57,30 @@ class RealDiskTest {
         first.close();
         assertThat(otherProcessFindsLock(file)).isEqualTo("free");
         disk.lock(file).close();
+    }
+
+    /// Or a power cut could take the directory with all that is durable in it.
+    @Test
+    void theNamesOfNewDirectoriesAreDurable() throws Exception {
+        Path made = directory.resolve("a/b/c");
+        Set<String> synced = new HashSet<>();
+        try (Recording recording = new Recording()) {
+            recording.enable("jdk.FileForce").withThreshold(Duration.ZERO);
+            recording.start();
+            disk.createDirectory(made);
+            recording.stop();
+            Path file = directory.resolve("recording.jfr");
+            recording.dump(file);
+            RecordingFile.readAllEvents(file).stream()
+                    .filter(event -> event.getEventType().getName().equals("jdk.FileForce"))
+                    .forEach(event -> synced.add(event.getString("path")));
+        }
+        assertThat(made).isDirectory();
+        assertThat(synced)
+                .contains(
+                        directory.toString(),
+                        directory.resolve("a").toString(),
+                        directory.resolve("a/b").toString());
     }
 
     @ParameterizedTest

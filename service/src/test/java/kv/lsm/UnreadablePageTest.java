@@ -1,0 +1,222 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import kv.Eventually;
+import kv.lsm.disk.ForwardingDisk;
+import kv.lsm.disk.ReadFile;
+import kv.lsm.disk.RealDisk;
+import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Memory;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// The disk cannot give a page of a mapped table: who needs it is told, and the process goes on. A file that was
+/// cut short under its mapping gives the same signal as a page that cannot be read.
+class UnreadablePageTest {
+    private static final int KEYS = 400;
+
+    @TempDir
+    Path directory;
+
+    private static byte[] key(int number) {
+        return ByteBuffer.allocate(4).putInt(number).array();
+    }
+
+    private StoreOptions options(Compression compression) {
+        return StoreOptions.at(directory).toBuilder()
+                .wal(WalMode.OS)
+                .read(ReadMode.MMAP)
+                .compression(compression)
+                .compaction(CompactionPolicyKind.NONE)
+                .tableMemoryBytes(1 << 30) // nothing is read by calls for fear that it is not in memory
+                .build();
+    }
+
+    private List<Path> tables() throws IOException {
+        try (Stream<Path> files = Files.list(directory)) {
+            return files.filter(file -> file.toString().endsWith(".table")).toList();
+        }
+    }
+
+    private void cutTables() throws IOException {
+        assertThat(tables()).isNotEmpty();
+        for (Path table : tables()) {
+            try (FileChannel channel = FileChannel.open(table, StandardOpenOption.WRITE)) {
+                channel.truncate(0);
+            }
+        }
+    }
+
+    private static void assertCannotBeRead(ThrowingCallable read) {
+        assertThatThrownBy(read).isInstanceOf(StoreException.class).hasMessageContaining("could not be read");
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aPageThatCannotBeReadIsAnErrorOfItsReadAlone(Compression compression) throws Exception {
+        try (LsmStore store = (LsmStore) LsmStore.open(options(compression))) {
+            for (int i = 0; i < KEYS; i++) {
+                store.put(key(i), new byte[200]);
+            }
+            store.administration().flush(() -> false);
+        }
+        try (LsmStore store = (LsmStore) LsmStore.open(options(compression))) {
+            store.put(key(KEYS), key(7));
+            byte[] seen = store.get(key(0));
+            assertThat(seen).as("a block that was checked before").hasSize(200);
+            cutTables();
+            for (int round = 0; round < 50; round++) { // also when the code was compiled
+                for (int i = 0; i < KEYS; i++) {
+                    byte[] key = key(i);
+                    assertCannotBeRead(() -> store.get(key));
+                }
+                assertCannotBeRead(() -> {
+                    try (RangeCursor cursor = store.range(key(0), null)) {
+                        while (cursor.next()) {
+                            cursor.value();
+                        }
+                    }
+                });
+            }
+            assertThat(store.metrics().openCursors()).isZero();
+            assertThat(store.get(key(KEYS))).isEqualTo(key(7));
+        }
+    }
+
+    /// Why the store tries something again, or null.
+    private static String failedAttempt(Store store) {
+        try {
+            store.administration().awaitIdle(Duration.ZERO, () -> false);
+            return null;
+        } catch (AttemptFailedException e) {
+            return e.getMessage();
+        }
+    }
+
+    private void writeTables(int count) {
+        try (Store store = LsmStore.open(options(Compression.NONE))) {
+            for (int table = 0; table < count; table++) {
+                for (int i = 0; i < KEYS; i++) {
+                    store.put(key(i), key(i + table));
+                }
+                store.administration().flush(() -> false);
+            }
+        }
+    }
+
+    /// As one that the disk has no room for: it must not end writing, now and after every start.
+    @Test
+    void aCompactionOfATableThatCannotBeReadIsTriedAgainAndTheRestGoesOn() throws Exception {
+        writeTables(2);
+        GatedDisk gate = new GatedDisk(new RealDisk(new Allocator()));
+        gate.hold(GatedDisk.COMPACTION);
+        StoreOptions options = options(Compression.NONE).toBuilder()
+                .compaction(CompactionPolicyKind.LEVELED)
+                .level0(2, 20, 40)
+                .build();
+        try (LsmStore store = LsmStore.open(options, gate, new Allocator());
+                GatedDisk.Gates gates = gate.openedAtTheEnd()) {
+            gate.awaitHeld(); // at its output, with the first entries read
+            Map<Path, byte[]> inputs = new HashMap<>();
+            for (Path table : tables()) {
+                inputs.put(table, Files.readAllBytes(table));
+            }
+            assertThat(inputs).hasSize(2);
+            cutTables();
+            gate.letGo(GatedDisk.COMPACTION);
+            Eventually.holds(() -> failedAttempt(store) != null);
+            assertThat(failedAttempt(store))
+                    .contains("a compaction failed and is tried again")
+                    .contains("could not be read");
+            assertThat(store.isWritable()).isTrue();
+            store.put(key(KEYS), key(7));
+            assertThat(store.get(key(KEYS))).isEqualTo(key(7));
+            Eventually.holds(() -> filesLike(".table") == 2 && filesLike(FileNames.TEMPORARY) == 0);
+            for (Map.Entry<Path, byte[]> input : inputs.entrySet()) { // the disk can give it again
+                Files.write(input.getKey(), input.getValue(), StandardOpenOption.WRITE);
+            }
+            Eventually.holds(() -> store.metrics().compactions() == 1);
+            for (int i = 0; i < KEYS; i++) {
+                assertThat(store.get(key(i))).isEqualTo(key(i + 1));
+            }
+        }
+    }
+
+    private long filesLike(String suffix) {
+        try (Stream<Path> files = Files.list(directory)) {
+            return files.filter(file -> file.toString().endsWith(suffix)).count();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /// The page cache has the page when an opening asks, and not any more when it is touched.
+    @Test
+    void anOpeningThatCannotReadAFilterOrAHashIndexSaysSoAndLeavesNothing() throws Exception {
+        writeTables(1);
+        Path table = tables().getFirst();
+        byte[] content = Files.readAllBytes(table);
+        Allocator allocator = new Allocator();
+        ForwardingDisk disk = new ForwardingDisk(new RealDisk(allocator)) {
+            @Override
+            public ReadFile open(Path path) throws IOException {
+                ReadFile file = super.open(path);
+                return path.equals(table) ? new CutWhenMapped(file, table, content) : file;
+            }
+        };
+        assertThatThrownBy(() -> LsmStore.open(options(Compression.NONE), disk, allocator))
+                .isInstanceOf(StoreException.class)
+                .hasMessageContaining("cannot open the store")
+                .isNotInstanceOf(CorruptionException.class);
+        assertThat(allocator.allocatedBytes()).isZero();
+        Files.write(table, content);
+        try (Store store = LsmStore.open(options(Compression.NONE))) {
+            assertThat(store.get(key(1))).isEqualTo(key(1));
+        }
+    }
+
+    /// Calls read it, its mapping cannot be touched.
+    private record CutWhenMapped(ReadFile file, Path path, byte[] content) implements ReadFile {
+        @Override
+        public long bytes() {
+            return content.length;
+        }
+
+        @Override
+        public long map() throws IOException {
+            long address = file.map();
+            try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+                channel.truncate(0);
+            }
+            return address;
+        }
+
+        @Override
+        public void read(long position, long address, int bytes) {
+            Memory.copy(Arrays.copyOfRange(content, (int) position, (int) position + bytes), address);
+        }
+
+        @Override
+        public void close() throws IOException {
+            file.close();
+        }
+    }
+}
