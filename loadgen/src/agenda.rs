@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::schedule::NEVER;
+use crate::uniform::NEVER;
 
 /// (due time, place of the connection in its thread), the earliest first.
 #[derive(Debug, Default)]

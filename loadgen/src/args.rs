@@ -10,8 +10,8 @@ use lexopt::prelude::*;
 
 use crate::alternation::TurnOrder;
 use crate::error::Error;
+use crate::method::is_method;
 use crate::part::Part;
-use crate::requests;
 use crate::steps::{STEPS_MAX, Step};
 use crate::units;
 
@@ -512,7 +512,7 @@ fn header(text: &str) -> Result<(String, String), Error> {
 }
 
 fn method(text: String) -> Result<String, Error> {
-    if requests::is_method(&text) {
+    if is_method(&text) {
         Ok(text)
     } else {
         Err(Error::Failed(format!("not a method: --method {text:?}; example: -m PUT")))

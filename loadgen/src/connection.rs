@@ -7,9 +7,9 @@ use crate::alternation::Server;
 use crate::due::{Due, DueRequests, SharedQueue};
 use crate::http::AnswerReader;
 use crate::http::request::Batch;
-use crate::schedule::NEVER;
 use crate::socket::{Received, Socket};
 use crate::tls::{Agreed, Tls};
+use crate::uniform::NEVER;
 
 #[derive(Debug)]
 pub enum State {
@@ -293,7 +293,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::schedule::Uniform;
+    use crate::uniform::Uniform;
 
     /// A worker that comes by at `looks`, the last at or behind the end, and sends what is due on connections
     /// that are free; an answer is there after `service_ns`. Returns the due times of what it sent, and how

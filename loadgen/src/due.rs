@@ -2,13 +2,18 @@
 //! connections may send.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::alternation::{AlternatingDue, Turns};
-use crate::schedule::{NEVER, Poisson, Uniform};
+use crate::schedule::Poisson;
 use crate::steps::Steps;
+use crate::uniform::{NEVER, Uniform};
 
 /// Of those that were never sent; at a billion requests per second there is more to do than to tell of each.
 const UNSENT_TOLD_MAX: u64 = 10_000;
+/// So many that come at random, over all connections, are drawn behind the end, to know them exactly: some
+/// tenths of a second. Of more the number is the one that is expected.
+const UNSENT_DRAWN_MAX: u64 = 1 << 22;
 
 /// When requests are due.
 #[derive(Debug)]
@@ -96,55 +101,66 @@ impl<'a> DueRequests<'a> {
         self.skip();
     }
 
-    /// Requests due before `end_ns` that were never sent: how many, and `each` is told of (due time, how many
-    /// of about then).
+    /// Requests due before `end_ns` that were never sent: how many, and `each` gets (due time, how many of
+    /// about then).
     ///
-    /// Of very many in a row several are told of at once, at the due time of the last.
+    /// Of very many in a row it gets several at once, at the due time of the last. Of very many that come at
+    /// random those behind the first [`UNSENT_DRAWN_MAX`] are as many, and due when, as is expected.
     pub fn unsent(&mut self, end_ns: u64, mut each: impl FnMut(u64, u64)) -> u64 {
         match &mut self.due {
             Due::Uniform(uniform) => {
                 let due = uniform.due_before(self.number, end_ns);
-                unsent_in_row(self.sent, due, |request| uniform.due_ns(self.number, request), each)
+                let due_ns = |request| uniform.due_ns(self.number, request);
+                unsent_in_row(self.sent..due, UNSENT_TOLD_MAX, due_ns, each)
             }
             Due::Stepped(steps, series) => {
                 let (number, series) = (self.number as u64, *series);
                 let due = steps.due_before(number, series, end_ns);
-                unsent_in_row(self.sent, due, |request| steps.due_ns(number + request * series), each)
+                let due_ns = |request| steps.due_ns(number + request * series);
+                unsent_in_row(self.sent..due, UNSENT_TOLD_MAX, due_ns, each)
             }
             Due::Alternating(alternating, place) => {
-                let mut count = 0;
-                let (mut request, mut due_ns) = alternating.next(*place, self.sent);
-                while due_ns < end_ns {
-                    each(due_ns, 1);
-                    count += 1;
-                    (request, due_ns) = alternating.next(*place, request + 1);
-                }
-                count
+                let rows: Vec<_> = alternating.rows(*place, self.sent, end_ns).collect();
+                let told_max = UNSENT_TOLD_MAX / rows.len().max(1) as u64;
+                let unsent = |(row, begins_ns): (Range<u64>, u64)| {
+                    let due_ns = |request| alternating.due_ns(*place, request, begins_ns);
+                    unsent_in_row(row, told_max, due_ns, &mut each)
+                };
+                rows.into_iter().map(unsent).sum()
             }
             Due::Poisson(poisson) => {
-                let mut count = 0;
-                while poisson.due_ns() < end_ns {
+                let drawn_max = UNSENT_DRAWN_MAX / poisson.connections();
+                let mut drawn = 0;
+                while poisson.due_ns() < end_ns && drawn < drawn_max {
                     each(poisson.due_ns(), 1);
                     poisson.advance();
-                    count += 1;
+                    drawn += 1;
                 }
-                count
+                let expected = 0..poisson.expected_before(end_ns);
+                let due_ns = |request| poisson.expected_ns(request).min(end_ns - 1);
+                drawn + unsent_in_row(expected, UNSENT_TOLD_MAX, due_ns, each)
             }
             Due::Always | Due::InTurns(_) | Due::OfThread => 0,
         }
     }
 }
 
-/// Requests from `sent` to `due` were never sent; how many that are.
-fn unsent_in_row(sent: u64, due: u64, due_ns: impl Fn(u64) -> u64, mut each: impl FnMut(u64, u64)) -> u64 {
-    let step = due.saturating_sub(sent).div_ceil(UNSENT_TOLD_MAX).max(1);
-    let mut first = sent;
-    while first < due {
-        let behind = (first + step).min(due);
+/// These requests were never sent; how many that are.
+fn unsent_in_row(
+    row: Range<u64>,
+    told_max: u64,
+    due_ns: impl Fn(u64) -> u64,
+    mut each: impl FnMut(u64, u64),
+) -> u64 {
+    let count = row.end.saturating_sub(row.start);
+    let step = count.div_ceil(told_max.max(1)).max(1);
+    let mut first = row.start;
+    while first < row.end {
+        let behind = (first + step).min(row.end);
         each(due_ns(behind - 1), behind - first);
         first = behind;
     }
-    due.saturating_sub(sent)
+    count
 }
 
 /// What is due in one thread, for whichever connection is free, and those that are: `--dispatch any`.
@@ -180,7 +196,101 @@ impl<'a> SharedQueue<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::alternation::tests::slicing;
+    use crate::alternation::{Alternation, Server};
+    use crate::steps::Step;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// How many were never sent before `end_ns`, and how often that was told; each time is before the end and
+    /// behind the one before.
+    fn unsent(due: Due, end_ns: u64) -> (u64, usize) {
+        let (mut told, mut last, mut count) = (0, None, 0);
+        let unsent = DueRequests::new(0, due).unsent(end_ns, |due_ns, requests| {
+            assert!(last <= Some(due_ns) && due_ns < end_ns, "{last:?} {due_ns}");
+            (last, told, count) = (Some(due_ns), told + 1, count + requests);
+        });
+        assert_eq!(count, unsent);
+        (unsent, told)
+    }
+
+    #[test]
+    fn ten_thousand_million_that_were_never_sent_are_counted_without_a_walk_through_them() {
+        let began = std::time::Instant::now();
+        let (rate_rps, end_ns, all) = (1e9, 10 * SECOND, 1e10);
+        let length = Duration::from_secs(10);
+        let steps = Steps::new(&[Step { rate_rps, length }], 0);
+        let alternation = Alternation::new(slicing(100, 0), 1, end_ns).unwrap();
+        let alternating =
+            |server: Server| Due::Alternating(AlternatingDue::new(&alternation, server, rate_rps, 1), 0);
+        for (due, expected, tolerance) in [
+            (Due::Uniform(Uniform::new(rate_rps, 1, end_ns)), all, 0.0),
+            (Due::Stepped(&steps, 1), all, 0.0),
+            (alternating(0), all / 2.0, 0.0),
+            (alternating(1), all / 2.0, 0.0),
+            // A standard deviation of the first that are drawn is 2 048.
+            (Due::Poisson(Poisson::new(rate_rps, 1, 0, 7, end_ns)), all, 10_000.0),
+            (Due::Poisson(Poisson::in_steps(&steps, 1, 0, 7)), all, 10_000.0),
+        ] {
+            let name = format!("seed=7 {due:?}");
+            let (count, told) = unsent(due, end_ns);
+            assert!((count as f64 - expected).abs() <= tolerance, "{name}: {count}");
+            assert!(told as u64 <= UNSENT_DRAWN_MAX + 2 * UNSENT_TOLD_MAX, "{name}: {told}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "a walk takes minutes: {:?}", began.elapsed());
+    }
+
+    #[test]
+    fn those_that_come_at_random_are_known_exactly_where_they_are_not_too_many() {
+        let poisson = || Poisson::new(50_000.0, 2, 1, 7, 2 * SECOND);
+        let mut walked = poisson();
+        let drawn = std::iter::from_fn(|| {
+            let due_ns = walked.due_ns();
+            walked.advance();
+            (due_ns < SECOND).then_some(due_ns)
+        });
+        let drawn = drawn.count();
+        assert_eq!(unsent(Due::Poisson(poisson()), SECOND), (drawn as u64, drawn), "seed=7");
+    }
+
+    proptest! {
+        #[test]
+        fn of_two_servers_in_turn_what_was_never_sent_is_what_a_walk_from_request_to_request_finds(
+            rate_rps in 1.0f64..5000.0,
+            connections in 1usize..9,
+            slice_ms in 1u64..200,
+            gap_ms in 0u64..60,
+            sent in 0u32..300,
+            end_ns in 1u64..1_500_000_000,
+        ) {
+            let slicing = slicing(slice_ms, gap_ms);
+            let Some(alternation) = Alternation::new(slicing, 1, SECOND) else { return Ok(()) };
+            for (server, place) in [(0, 0), (1, connections - 1)] {
+                let alternating = || AlternatingDue::new(&alternation, server, rate_rps, connections);
+                let mut requests = DueRequests::new(place, Due::Alternating(alternating(), place));
+                (0..sent).for_each(|_| requests.advance(1));
+                let (mut walked, walk) = (BTreeMap::<u64, u64>::new(), alternating());
+                let (mut request, mut due_ns) = walk.next(place, requests.sent);
+                while due_ns < end_ns {
+                    *walked.entry(due_ns).or_default() += 1;
+                    (request, due_ns) = walk.next(place, request + 1);
+                }
+                let mut told = BTreeMap::<u64, u64>::new();
+                let count =
+                    requests.unsent(end_ns, |due_ns, count| *told.entry(due_ns).or_default() += count);
+                prop_assert_eq!(count, walked.values().sum::<u64>());
+                if count < 100 {
+                    prop_assert_eq!(told, walked);
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_is_due_goes_to_the_connection_that_has_been_free_for_longest() {

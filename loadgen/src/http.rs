@@ -1,8 +1,8 @@
 //! HTTP/1.1 answers out of bytes, however they are cut up. Bytes only, no I/O.
 //!
 //! [`AnswerReader::feed`] takes what was received and says how much of it it used and whether an answer ended
-//! there. It never reads past the end of an answer, keeps at most one head in memory, and does work linear in
-//! the bytes it is given.
+//! there. It never reads past the end of an answer, keeps at most one head in memory (and for a script a body
+//! up to a limit), and does work linear in the bytes it is given.
 
 mod chunked;
 mod head;
@@ -15,6 +15,10 @@ use head::{Body, Head};
 
 /// Heads may be this large, status line and blank line included.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024 + 1024;
+
+/// Bodies that are kept for a script may be this large: one without end would fill the memory as fast as
+/// loopback is.
+pub const KEPT_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Longer heads are not kept for the next.
 const REMEMBERED_BYTES_MAX: usize = 512;
@@ -149,7 +153,7 @@ impl AnswerReader {
                     let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(rest.len());
                     *left -= taken as u64;
                     let done = *left == 0;
-                    keep(&mut self.captured, &rest[..taken]);
+                    keep(&mut self.captured, &rest[..taken])?;
                     used += taken;
                     return Ok((used, done.then(|| self.finish())));
                 }
@@ -160,7 +164,7 @@ impl AnswerReader {
                     return Ok((used, done.then(|| self.finish())));
                 }
                 State::UntilClose => {
-                    keep(&mut self.captured, rest);
+                    keep(&mut self.captured, rest)?;
                     return Ok((input.len(), None));
                 }
             }
@@ -239,10 +243,14 @@ fn check_head_size(bytes: usize) -> Result<(), AnswerError> {
     if bytes > HEAD_BYTES_MAX { Err(AnswerError::new("head larger than 65 KiB")) } else { Ok(()) }
 }
 
-fn keep(captured: &mut Option<Captured>, data: &[u8]) {
-    if let Some(captured) = captured {
-        captured.body.extend_from_slice(data);
+fn keep(captured: &mut Option<Captured>, data: &[u8]) -> Result<(), AnswerError> {
+    let Some(captured) = captured else { return Ok(()) };
+    if captured.body.len() + data.len() > KEPT_BODY_BYTES_MAX {
+        captured.body = Vec::new();
+        return Err(AnswerError::new("body larger than 64 MiB, kept for the script's response()"));
     }
+    captured.body.extend_from_slice(data);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@ use hdrhistogram::Histogram;
 
 use crate::alternation::{Alternation, Server};
 use crate::errors::ErrorKind;
-use crate::recorder::{
-    Counts, HIGHEST_US, Interval, Phase, Recorder, add_counts, counts, histogram, microseconds,
-};
+use crate::exchange::{Answered, Sent};
+use crate::recorder::{Counts, Interval, LongHistogram, Phase, Recorder, add_counts, histogram};
 use crate::slices::{SliceCounts, SliceRecorder};
 use crate::slowest::Slowest;
 use crate::statistics;
@@ -32,6 +31,8 @@ pub struct Window {
     /// How long requests are sent.
     pub duration_ns: u64,
     pub timeout_ns: u64,
+    /// How late a request may leave and still be in time.
+    pub in_time_ns: u64,
 }
 
 impl Window {
@@ -42,29 +43,6 @@ impl Window {
     fn end_ns(&self) -> u64 {
         self.start_ns + self.duration_ns
     }
-}
-
-/// Requests that have left.
-#[derive(Clone, Copy, Debug)]
-pub struct Sent {
-    pub due_ns: u64,
-    pub sent_ns: u64,
-    pub requests: u32,
-    /// How much of its lateness is the generator's own; none in a closed loop, where nothing is late.
-    pub own_late_ns: Option<u64>,
-}
-
-/// One answer.
-#[derive(Clone, Copy, Debug)]
-pub struct Answered {
-    pub due_ns: u64,
-    pub sent_ns: u64,
-    pub now_ns: u64,
-    /// Its number among all of the run.
-    pub connection: usize,
-    pub status: u16,
-    /// Its latency is; all but the last of a batch may be counted only.
-    pub recorded: bool,
 }
 
 /// What the end of the warm-up tells: the mean response time in it, and how often the rate is sampled from
@@ -97,8 +75,10 @@ pub struct Measurement {
     slices: Option<SliceRecorder>,
     /// None at one rate.
     steps: Option<StepRecorder>,
-    own_lateness: Histogram<u32>,
+    own_lateness: LongHistogram,
     unanswered: Unanswered,
+    /// See [`Measured::kept`].
+    kept: u64,
     /// Time that all connections together waited for answers in the measured window.
     busy_ns: u64,
     warm_up_responses: Histogram<u64>,
@@ -122,6 +102,9 @@ pub struct Measured {
     pub own_lateness: Counts,
     /// Lower bounds of the response times of measured requests that got no answer.
     pub unanswered: Histogram<u64>,
+    /// Of the measured requests those answered before the end of sending, or behind it if they had left in
+    /// time.
+    pub kept: u64,
     /// Time that all connections together waited for answers in the measured window.
     pub busy_ns: u64,
 }
@@ -137,8 +120,9 @@ impl Default for Measurement {
             told: 0,
             slices: None,
             steps: None,
-            own_lateness: histogram(),
+            own_lateness: LongHistogram::default(),
             unanswered: Unanswered::default(),
+            kept: 0,
             busy_ns: 0,
             warm_up_responses: histogram(),
             rates_rps: BTreeMap::new(),
@@ -153,7 +137,7 @@ impl Measurement {
         self.window = window;
         self.recorder = Recorder::new(window.start_ns, window.measure_ns(), slowest);
         if let Some(steps) = &mut self.steps {
-            steps.start(window.start_ns);
+            steps.start(window.start_ns, window.in_time_ns);
         }
     }
 
@@ -180,7 +164,7 @@ impl Measurement {
             steps.sent(sent);
         }
         if let Some(own_ns) = sent.own_late_ns.filter(|_| self.recorder.is_measured(sent.due_ns)) {
-            let _ = self.own_lateness.record_n(microseconds(own_ns).min(HIGHEST_US), sent.requests);
+            self.own_lateness.record(own_ns, sent.requests);
         }
     }
 
@@ -200,6 +184,8 @@ impl Measurement {
         }
         if self.recorder.is_measured(due_ns) {
             self.tally.measured += 1;
+            let in_time = || sent_ns.saturating_sub(due_ns) <= self.window.in_time_ns;
+            self.kept += u64::from(now_ns < self.window.end_ns() || in_time());
         }
         if (self.window.measure_ns()..self.window.end_ns()).contains(&now_ns) {
             self.tally.completed_in_window += 1;
@@ -278,6 +264,10 @@ impl Measurement {
         if let Some(slices) = &mut self.slices {
             slices.keep(now);
         }
+        if let Some(steps) = &mut self.steps {
+            steps.keep(now);
+        }
+        self.own_lateness.make_room();
         calibration
     }
 
@@ -345,8 +335,9 @@ impl Measurement {
             steps: self.steps.map_or_else(Vec::new, |steps| steps.finish(given_up_ns)),
             slowest: self.recorder.into_slowest(),
             rates_rps: self.rates_rps,
-            own_lateness: counts(&self.own_lateness),
+            own_lateness: self.own_lateness.into_counts(),
             unanswered: self.unanswered.at_least(given_up_ns),
+            kept: self.kept,
             busy_ns: self.busy_ns,
         }
     }
@@ -360,8 +351,10 @@ mod tests {
 
     fn started(warm_up_ns: u64) -> Measurement {
         let mut measurement = Measurement::default();
-        measurement
-            .start(Window { start_ns: 0, warm_up_ns, duration_ns: 2000 * MS, timeout_ns: 100 * MS }, 8);
+        measurement.start(
+            Window { start_ns: 0, warm_up_ns, duration_ns: 2000 * MS, timeout_ns: 100 * MS, in_time_ns: MS },
+            8,
+        );
         measurement
     }
 
@@ -444,6 +437,22 @@ mod tests {
         }
         let tally = measurement.finish(3000 * MS).tally;
         assert_eq!((tally.completed, tally.completed_in_window, tally.measured), (4, 2, 2));
+    }
+
+    #[test]
+    fn an_answer_behind_the_end_is_kept_if_its_request_had_left_in_time() {
+        let mut measurement = started(500 * MS);
+        for (due_ms, sent_ms, answered_ms) in [
+            (499, 499, 501),    // of the warm-up
+            (500, 700, 1999),   // late, and answered before the end
+            (1998, 1999, 2500), // in time
+            (1997, 1999, 2001), // late
+        ] {
+            let sent_ns = sent_ms * MS;
+            measurement.answered(&Answered { sent_ns, ..answer(due_ms * MS, answered_ms * MS) });
+        }
+        let measured = measurement.finish(3000 * MS);
+        assert_eq!((measured.tally.measured, measured.kept), (3, 2));
     }
 
     #[test]

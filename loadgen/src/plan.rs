@@ -14,10 +14,11 @@ use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::part::Part;
 use crate::requests::{self, List, Request};
-use crate::schedule::{self, Uniform};
+use crate::schedule;
 use crate::steps::Steps;
 use crate::target::Target;
 use crate::tls::{TlsClient, Trust};
+use crate::uniform::Uniform;
 use crate::whole_file;
 
 /// wrk2 starts its histograms again this long after the start …

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::http::HttpError;
 use crate::http::request::Batch;
+use crate::method::is_method;
 use crate::target::Target;
 
 /// A request as it is sent, and what is to be known of its answer.
@@ -156,10 +157,6 @@ fn of_line(
         file => Some(read_body(&folder.join(file))?),
     };
     Request::of(target, method, &path, headers, body.as_deref())
-}
-
-pub fn is_method(text: &str) -> bool {
-    http::Method::from_bytes(text.as_bytes()).is_ok()
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub struct StepResult {
     pub end_ns: u64,
     /// Of this part of the load.
     pub offered_rate_rps: f64,
-    /// Answers within the step, to what was due in it.
+    /// Answers within the step, whatever step their requests are of.
     pub achieved_rate_rps: f64,
     pub sent: u64,
     pub completed: u64,

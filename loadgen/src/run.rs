@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::live::{self, Board};
 use crate::machine;
 use crate::opening_times::OpeningTimes;
+use crate::order::Order;
 use crate::output::print;
 use crate::plan::{Pacing, Plan};
 use crate::reconnecting::Reconnecting;
@@ -28,9 +29,9 @@ use crate::tally::Tally;
 use crate::tell;
 use crate::thread_use::ThreadUse;
 use crate::unanswered::AtLeast;
-use crate::verdict::{Facts, judge};
+use crate::verdict::{Facts, judge, kept_share};
 use crate::whole_file;
-use crate::worker::{Links, Order};
+use crate::worker::Links;
 use crew::{Crew, Gathered};
 use interruption::Interruption;
 use step_results::OfThread;
@@ -77,7 +78,10 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             crew.orders.push(orders.clone());
             let link = ThreadLink { orders: orders.clone(), replies };
             let endpoints = match &mut main_state {
-                Some(state) => state.setup(link, endpoints.clone())?,
+                // That a thread has ended is what a script sees; why it has, the thread has said.
+                Some(state) => state
+                    .setup(link, endpoints.clone())
+                    .map_err(|problem| crew.failure().unwrap_or(problem))?,
                 None => endpoints.clone(),
             };
             crew.tell(number, Order::Init(endpoints));
@@ -109,7 +113,7 @@ fn merge(
 ) -> ((RunResult, Intervals), Option<Error>) {
     let mut tally = Tally::default();
     let mut rates = BTreeMap::<u64, u64>::new();
-    let (mut own_lateness, mut unanswered, mut busy_ns) = (histogram(), histogram(), 0);
+    let (mut own_lateness, mut unanswered, mut busy_ns, mut kept) = (histogram(), histogram(), 0, 0);
     let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
     let (mut duration_ns, mut reconnecting) = (0, Reconnecting::default());
     let mut endpoints = BTreeMap::<String, u64>::new();
@@ -122,7 +126,7 @@ fn merge(
         measured.rates_rps.iter().for_each(|(&rate, count)| *rates.entry(rate).or_default() += count);
         add_counts(&mut own_lateness, &measured.own_lateness);
         unanswered.add(&measured.unanswered).expect("both have the project's one shape");
-        busy_ns += measured.busy_ns;
+        (busy_ns, kept) = (busy_ns + measured.busy_ns, kept + measured.kept);
         slices.resize_with(measured.slices.len(), SliceCounts::default);
         slices.iter_mut().zip(&measured.slices).for_each(|(all, own)| all.add(own));
         of_threads.push(OfThread { steps: measured.steps, used: outcome.used });
@@ -159,6 +163,7 @@ fn merge(
         threads: &used_sending,
         offered_rate_rps,
         achieved_rate_rps: achieved_rate_rps(&tally, measured_ns),
+        kept_share: kept_share(kept, tally.measured + unanswered.len()),
         slack_us: plan.slack_ns / 1000,
         own_lateness: &own_lateness,
         lateness: &latencies.lateness,

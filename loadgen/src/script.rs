@@ -5,12 +5,10 @@
 
 mod main_state;
 mod statistics;
-mod value;
 mod worker_state;
 
 pub use main_state::{MainState, Summary, ThreadLink};
 pub use statistics::Statistics;
-pub use value::Value;
 pub use worker_state::WorkerState;
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 
 use crate::alternation::{Alternation, Server};
 use crate::errors::ErrorKind;
-use crate::measurement::Answered;
+use crate::exchange::Answered;
 use crate::recorder::{Counts, taken};
 
 const HIGHEST_NS: u64 = 24 * 3600 * 1_000_000_000;

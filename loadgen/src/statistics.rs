@@ -6,6 +6,10 @@ use hdrhistogram::Histogram;
 /// Percentiles that the text prints.
 pub const TEXT_PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
 
+/// All that are printed, in the text or in JSON, but for those of the text's spectrum.
+pub const PRINTED_PERCENTILES: [f64; 14] =
+    [0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999, 100.0];
+
 /// The value at a percentile: that of the sample whose rank is `percentile × count / 100`, rounded to the
 /// nearest, from 1.
 ///

@@ -5,8 +5,8 @@
 
 use hdrhistogram::Histogram;
 
-use crate::measurement::{Answered, Sent};
-use crate::recorder::{Counts, HIGHEST_US, Latencies, counts, histogram, microseconds};
+use crate::exchange::{Answered, Sent};
+use crate::recorder::{Counts, Latencies, LongHistogram};
 use crate::steps::Steps;
 use crate::unanswered::Unanswered;
 
@@ -17,6 +17,8 @@ pub struct StepCounts {
     pub completed: u64,
     /// Of them those that came behind the end of their step.
     pub late: u64,
+    /// Of the latecomers those whose requests had left late, too; the others were merely under way.
+    pub late_sent: u64,
     /// Answers that came within it, whatever step their requests are of: what its rate counts.
     pub answered_within: u64,
     pub latencies: Latencies<Counts>,
@@ -27,34 +29,23 @@ pub struct StepCounts {
     pub busy_ns: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Recording {
     sent: u64,
     completed: u64,
     late: u64,
+    late_sent: u64,
     answered_within: u64,
-    latencies: Latencies<Histogram<u32>>,
-    own_lateness: Histogram<u32>,
+    latencies: Latencies<LongHistogram>,
+    own_lateness: LongHistogram,
     unanswered: Unanswered,
     busy_ns: u64,
 }
 
 impl Recording {
-    fn new() -> Self {
-        let mut recording = Self {
-            sent: 0,
-            completed: 0,
-            late: 0,
-            answered_within: 0,
-            latencies: Latencies { response: histogram(), service: histogram(), lateness: histogram() },
-            own_lateness: histogram(),
-            unanswered: Unanswered::default(),
-            busy_ns: 0,
-        };
-        // Written to once before the run, so that no first use of a page delays a request.
-        let Latencies { response, service, lateness } = &mut recording.latencies;
-        [response, service, lateness, &mut recording.own_lateness].into_iter().for_each(Histogram::reset);
-        recording
+    fn make_room(&mut self) {
+        let Latencies { response, service, lateness } = &mut self.latencies;
+        [response, service, lateness, &mut self.own_lateness].into_iter().for_each(LongHistogram::make_room);
     }
 }
 
@@ -62,6 +53,7 @@ impl Recording {
 pub struct StepRecorder {
     steps: Steps,
     start_ns: u64,
+    in_time_ns: u64,
     /// When the run was called off, after its start; [`u64::MAX`] before that.
     called_off_ns: u64,
     recordings: Vec<Recording>,
@@ -70,12 +62,13 @@ pub struct StepRecorder {
 impl StepRecorder {
     /// Made before the run: there may be many histograms, and the start is near once its time is known.
     pub fn new(steps: Steps) -> Self {
-        let recordings = (0..steps.count()).map(|_| Recording::new()).collect();
-        Self { steps, start_ns: 0, called_off_ns: u64::MAX, recordings }
+        let recordings = (0..steps.count()).map(|_| Recording::default()).collect();
+        Self { steps, start_ns: 0, in_time_ns: 0, called_off_ns: u64::MAX, recordings }
     }
 
-    pub fn start(&mut self, start_ns: u64) {
-        self.start_ns = start_ns;
+    /// `in_time_ns`: how late a request may leave and still be in time.
+    pub fn start(&mut self, start_ns: u64, in_time_ns: u64) {
+        (self.start_ns, self.in_time_ns) = (start_ns, in_time_ns);
     }
 
     /// Sending has ended then, perhaps in the middle of a step.
@@ -96,12 +89,15 @@ impl StepRecorder {
     pub fn sent(&mut self, sent: &Sent) {
         let Some(recording) = self.of(sent.due_ns) else { return };
         recording.sent += u64::from(sent.requests);
-        let late_us = |ns: u64| microseconds(ns).min(HIGHEST_US);
-        let _ = recording
-            .latencies
-            .lateness
-            .record_n(late_us(sent.sent_ns.saturating_sub(sent.due_ns)), sent.requests);
-        let _ = recording.own_lateness.record_n(late_us(sent.own_late_ns.unwrap_or(0)), sent.requests);
+        recording.latencies.lateness.record(sent.sent_ns.saturating_sub(sent.due_ns), sent.requests);
+        recording.own_lateness.record(sent.own_late_ns.unwrap_or(0), sent.requests);
+    }
+
+    /// Called at least once in some seconds.
+    pub fn keep(&mut self, now_ns: u64) {
+        if let Some(step) = self.steps.step_at(now_ns.saturating_sub(self.start_ns)) {
+            self.recordings[step].make_room();
+        }
     }
 
     #[inline]
@@ -112,12 +108,14 @@ impl StepRecorder {
             self.recordings[step].answered_within += 1;
         }
         let Some(step) = self.steps.step_at(due_ns - self.start_ns) else { return };
+        let is_over = came_ns >= self.end_ns(step);
         let recording = &mut self.recordings[step];
         recording.completed += 1;
-        recording.late += u64::from(now_ns >= self.start_ns + self.steps.end_ns(step));
+        recording.late += u64::from(came_ns >= self.steps.end_ns(step));
+        recording.late_sent += u64::from(is_over && sent_ns.saturating_sub(due_ns) > self.in_time_ns);
         if recorded {
-            recording.latencies.response.saturating_record(microseconds(now_ns.saturating_sub(due_ns)));
-            recording.latencies.service.saturating_record(microseconds(now_ns.saturating_sub(sent_ns)));
+            recording.latencies.response.record(now_ns.saturating_sub(due_ns), 1);
+            recording.latencies.service.record(now_ns.saturating_sub(sent_ns), 1);
         }
     }
 
@@ -149,9 +147,10 @@ impl StepRecorder {
             sent: recording.sent,
             completed: recording.completed,
             late: recording.late,
+            late_sent: recording.late_sent,
             answered_within: recording.answered_within,
-            latencies: recording.latencies.map(counts),
-            own_lateness: counts(&recording.own_lateness),
+            latencies: recording.latencies.map(LongHistogram::into_counts),
+            own_lateness: recording.own_lateness.into_counts(),
             unanswered: recording.unanswered.at_least(given_up_ns),
             busy_ns: recording.busy_ns,
         };
@@ -172,7 +171,7 @@ mod tests {
     fn recorder() -> StepRecorder {
         let step = |rate_rps| Step { rate_rps, length: Duration::from_millis(100) };
         let mut recorder = StepRecorder::new(Steps::new(&[step(100.0), step(200.0)], 50 * MS));
-        recorder.start(1000 * MS);
+        recorder.start(1000 * MS, MS);
         recorder
     }
 
@@ -204,6 +203,18 @@ mod tests {
             found[0].latencies.response.last().unwrap().0 >= 851_000,
             "the latecomer is not in the second step"
         );
+    }
+
+    #[test]
+    fn a_latecomer_counts_as_sent_late_only_if_its_request_left_late() {
+        let mut steps = recorder();
+        for (due_ms, sent_ms, answered_ms) in
+            [(1100, 1140, 1149), (1149, 1150, 1300), (1148, 1150, 1151), (1249, 1251, 1300)]
+        {
+            steps.answered(&Answered { sent_ns: sent_ms * MS, ..answer(due_ms, answered_ms) });
+        }
+        let found: Vec<_> = steps.finish(3000 * MS).iter().map(|step| (step.late, step.late_sent)).collect();
+        assert_eq!(found, [(2, 1), (1, 1)]);
     }
 
     #[test]

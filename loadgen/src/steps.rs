@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use crate::schedule::{NEVER, Uniform};
+use crate::uniform::{NEVER, Uniform};
 
 /// Each step has histograms of its own in every thread, made before the run.
 pub const STEPS_MAX: usize = 100;
@@ -97,7 +97,8 @@ impl Steps {
         self.stretches[1..].partition_point(|stretch| stretch.start_ns <= time_ns)
     }
 
-    fn expected_by(&self, time_ns: u64) -> f64 {
+    /// How many requests are due before a time by chance, if they come at random.
+    pub fn expected_by(&self, time_ns: u64) -> f64 {
         let stretch = &self.stretches[self.stretch_at(time_ns)];
         let in_it_ns = time_ns.min(stretch.end_ns) - stretch.start_ns;
         stretch.expected_before + in_it_ns as f64 / 1e9 * stretch.rate_rps

@@ -4,10 +4,11 @@
 //! there in time. Only the second is held against the generator:
 //! - *out of time*: a thread had less than a twentieth of its time to spare. Time to spare is time asleep or
 //!   waiting busily; it is what remains of the wall clock after work and after waiting for a CPU that
-//!   somebody else had. If the offered rate was not reached, or requests left late, then a thread without
-//!   time to spare is the limit, whatever the service did. A closed loop asks for as much as there is, so
-//!   there a thread without time to spare, or one that waited for a CPU for over a quarter of it, is the
-//!   limit always.
+//!   somebody else had. If the offered rate was not kept, or requests left late, then a thread without time
+//!   to spare is the limit, whatever the service did. What left in time and was under way at the end is kept:
+//!   only a run without end has no such requests. A closed loop asks for as much as there is, so there a
+//!   thread without time to spare, or one that waited for a CPU for over a quarter of it, is the limit
+//!   always.
 //! - *late by itself*: requests left late by the generator's own fault (see `lateness`), by more than the
 //!   measurement can bear.
 //!
@@ -16,7 +17,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::statistics::{self, TEXT_PERCENTILES};
+use crate::statistics::{self, PRINTED_PERCENTILES};
 use crate::thread_use::ThreadUse;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +27,8 @@ pub struct Verdict {
     /// What kept requests from leaving in time; begins with `busy:`, `starved:` (the generator) or
     /// `connections:`.
     pub reason: Option<String>,
-    /// Printed percentiles of the response time of which the generator itself made too much to be bearable.
+    /// Of those that are printed, all percentiles of the response time of which the generator itself made too
+    /// much to be bearable.
     pub distorted_percentiles: Vec<f64>,
 }
 
@@ -37,6 +39,9 @@ pub struct Facts<'a> {
     /// None in a closed loop.
     pub offered_rate_rps: Option<f64>,
     pub achieved_rate_rps: f64,
+    /// Of what was due, the share that was answered before the end, or had left in time and was answered
+    /// behind it; see [`IN_TIME_NS`].
+    pub kept_share: f64,
     /// How late requests may leave.
     pub slack_us: u64,
     /// The generator's own part of the lateness of sends, microseconds as all of them.
@@ -52,22 +57,31 @@ pub struct Facts<'a> {
 const SPARE_SHARE_MIN: f64 = 0.05;
 /// Who waited longer than this share of it for a CPU was starved.
 const WAITED_SHARE_MAX: f64 = 0.25;
-/// Below this share of the offered rate it was not reached.
-const ACHIEVED_SHARE_MIN: f64 = 0.999;
+/// Below this share of what was due the offered rate was not kept.
+const KEPT_SHARE_MIN: f64 = 0.999;
 /// Own lateness up to this never matters …
 const OWN_LATENESS_US_MAX: u64 = 1000;
-/// … nor does it where it is less than this share of the response time that is reported.
+/// … and what left no later than this, beside the slack it had, left in time.
+pub const IN_TIME_NS: u64 = OWN_LATENESS_US_MAX * 1000;
+/// Nor does it matter where it is less than this share of the response time that is reported.
 const OWN_LATENESS_SHARE_MAX: f64 = 0.1;
 /// A percentile with fewer samples beyond it is that of single requests: it says nothing about the generator.
 const SAMPLES_BEYOND_MIN: f64 = 10.0;
-/// Own lateness at a percentile up to this is held against the whole run; beyond it only that percentile is.
+/// Own lateness at a percentile from the median up to this is held against the whole run; elsewhere only that
+/// percentile is.
+const JUDGED_PERCENTILE_MIN: f64 = 50.0;
 const JUDGED_PERCENTILE_MAX: f64 = 99.0;
 /// Connections that waited for answers for this share of the time left no room for what fell due.
 const CONNECTIONS_BUSY_SHARE_MIN: f64 = 0.9;
 
+/// 0 to 1; 1 of nothing.
+pub fn kept_share(kept: u64, due: u64) -> f64 {
+    if due == 0 { 1.0 } else { kept as f64 / due as f64 }
+}
+
 pub fn judge(facts: &Facts) -> Verdict {
     let distorted_percentiles: Vec<f64> =
-        TEXT_PERCENTILES.into_iter().filter(|&percentile| distorted(facts, percentile)).collect();
+        PRINTED_PERCENTILES.into_iter().filter(|&percentile| distorted(facts, percentile)).collect();
     if let Some(reason) = out_of_time(facts).or_else(|| late_by_itself(facts, &distorted_percentiles)) {
         return Verdict { generator_saturated: Some(true), reason: Some(reason), distorted_percentiles };
     }
@@ -106,15 +120,15 @@ fn out_of_time(facts: &Facts) -> Option<String> {
 
 /// The rate was missed or sends were late; a closed loop, which always wants more, is behind always.
 fn fell_behind(facts: &Facts) -> bool {
-    let Some(offered) = facts.offered_rate_rps else { return true };
-    facts.achieved_rate_rps < offered * ACHIEVED_SHARE_MIN
+    facts.offered_rate_rps.is_none()
+        || facts.kept_share < KEPT_SHARE_MIN
         || statistics::percentile(facts.lateness, JUDGED_PERCENTILE_MAX)
             > OWN_LATENESS_US_MAX + facts.slack_us
 }
 
 fn late_by_itself(facts: &Facts, distorted_percentiles: &[f64]) -> Option<String> {
-    let percentile =
-        distorted_percentiles.iter().rev().find(|&&percentile| percentile <= JUDGED_PERCENTILE_MAX)?;
+    let judged = JUDGED_PERCENTILE_MIN..=JUDGED_PERCENTILE_MAX;
+    let percentile = distorted_percentiles.iter().rev().find(|&percentile| judged.contains(percentile))?;
     let own_us = statistics::percentile(facts.own_lateness, *percentile);
     let waited = facts.threads.iter().map(waited_share).fold(0.0, f64::max);
     Some(format!(
@@ -193,10 +207,13 @@ mod tests {
     /// (microseconds, how often).
     type Values<'a> = &'a [(u64, u64)];
 
+    #[derive(Clone, Copy)]
     struct Run<'a> {
         threads: &'a [ThreadUse],
         offered: Option<f64>,
         achieved: f64,
+        /// As much as was achieved, unless it is said.
+        kept_share: Option<f64>,
         own: Values<'a>,
         lateness: Values<'a>,
         response: Values<'a>,
@@ -212,6 +229,7 @@ mod tests {
                 threads: &[],
                 offered,
                 achieved: 1000.0,
+                kept_share: None,
                 own: quick,
                 lateness: quick,
                 response,
@@ -232,6 +250,7 @@ mod tests {
                 threads: self.threads,
                 offered_rate_rps: self.offered,
                 achieved_rate_rps: self.achieved,
+                kept_share: self.kept_share.unwrap_or(self.achieved / self.offered.unwrap_or(self.achieved)),
                 slack_us: self.slack_us,
                 own_lateness: &filled(self.own),
                 lateness: &filled(self.lateness),
@@ -273,6 +292,18 @@ mod tests {
             reason.starts_with("connections: ") && reason.contains("30 or more are needed for 1000/s"),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn what_left_in_time_and_was_under_way_at_the_end_is_no_rate_missed() {
+        // 190 a second at 5 ms over one connection: the last of a second is answered behind its end.
+        let full = Run { offered: Some(190.0), achieved: 189.0, busy_share: 0.95, ..Run::default() };
+        for threads in [&[thread(100, 0, 5)], &[thread(960, 0, 5)]] {
+            let kept = Run { threads, kept_share: Some(1.0), ..full };
+            assert_eq!(kept.judged(), Verdict { generator_saturated: Some(false), ..Verdict::default() });
+        }
+        let missed = Run { threads: &[thread(100, 0, 5)], kept_share: Some(0.99), ..full };
+        assert!(missed.judged().reason.unwrap().starts_with("connections: "));
     }
 
     #[test]
@@ -371,7 +402,28 @@ mod tests {
         }
         .judged();
         assert!(verdict.reason.unwrap().contains("own lateness p99 = 3"));
-        assert_eq!(verdict.distorted_percentiles, [99.0, 99.9]);
+        assert_eq!(verdict.distorted_percentiles, [99.0, 99.5, 99.9]);
+    }
+
+    #[test]
+    fn every_percentile_that_is_printed_is_judged_and_one_below_the_median_does_not_condemn_the_run() {
+        // The quickest third was late by 2 of its 3 ms, the others by 5 of 100.
+        let verdict = Run {
+            threads: &[thread(100, 0, 0)],
+            own: &[(2000, 3500), (5000, 6500)],
+            response: &[(3000, 3500), (100_000, 6500)],
+            ..Run::default()
+        }
+        .judged();
+        assert_eq!((verdict.generator_saturated, verdict.reason), (Some(false), None));
+        assert_eq!(verdict.distorted_percentiles, [0.0, 10.0, 25.0]);
+        let at_p95 = Run {
+            threads: &[thread(100, 0, 0)],
+            own: &[(50, 9400), (3000, 560), (20_000, 40)],
+            response: &[(400, 9400), (3500, 560), (1_000_000, 40)],
+            ..Run::default()
+        };
+        assert_eq!(at_p95.judged().distorted_percentiles, [95.0, 99.0, 99.5]);
     }
 
     #[test]

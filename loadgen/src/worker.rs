@@ -16,11 +16,9 @@ mod receiving;
 mod sending;
 mod timing;
 
-pub use messages::{Links, Order, Outcome, Report};
+pub use messages::{Links, Outcome, Report};
 pub use opening::Opened;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -38,37 +36,66 @@ use crate::http::request::Batch;
 use crate::live::Board;
 use crate::machine::Busily;
 use crate::measurement::{Measurement, Window};
-use crate::opening_times::OpeningTimes;
+use crate::order::Order;
 use crate::plan::{Alternate, Pacing, Plan};
-use crate::reconnecting::{Reconnecting, Turn};
 use crate::requests::{Request, Rotation};
 use crate::sample::Sample;
-use crate::schedule::{Poisson, Uniform, mix};
+use crate::schedule::Poisson;
 use crate::script::WorkerState;
 use crate::thread_use::UsedBy;
 use crate::tls::{CIPHER_BYTES, Tls};
-use crate::waiting::{Crowding, Habits, Soon};
-use reached::Reached;
+use crate::uniform::Uniform;
+use crate::verdict::IN_TIME_NS;
+use crate::waiting::{Ahead, Crowding, Habits, Soon};
+use opening::Opening;
 use timing::used_by;
 
 /// Sends in a row before answers get their turn.
 const SENDS_IN_A_ROW: usize = 32;
 /// How often it is looked at meanwhile whether a run that has not started yet is called off.
 const LOOK_UP_NS: u64 = 100_000_000;
+/// A run that was called off awaits answers for this long at most, whatever the timeout: as long as by
+/// default. Who asks for an end has no minute to spare, and asking twice loses the result.
+const CALLED_OFF_NS: u64 = 2_000_000_000;
 const RECEIVE_BYTES: usize = 128 * 1024;
+
+/// Where requests come from.
+struct Source<'a> {
+    script: Option<WorkerState>,
+    /// The requests that are sent in turn to each server, unless the script makes each.
+    fixed: Option<[Rotation<'a>; 2]>,
+    /// The latest string of several requests that the script made; empty if there was none.
+    latest_batch: (Vec<u8>, Batch),
+}
+
+impl<'a> Source<'a> {
+    /// Of the thread at this place among those of all parts.
+    fn new(plan: &'a Plan, place: usize, script: Option<WorkerState>) -> Result<Self, Error> {
+        let fixed = match &script {
+            Some(script) if script.makes_requests() => None,
+            Some(script) => {
+                let request = vec![Request::new(script.default_request()?)?];
+                Some([(); 2].map(|()| Rotation::new(request.clone(), 0, 1)))
+            }
+            None => Some(
+                [0, 1]
+                    .map(|server| Rotation::new(&plan.requests[server], place, plan.threads * plan.part.of)),
+            ),
+        };
+        Ok(Self { script, fixed, latest_batch: (Vec::new(), Batch::default()) })
+    }
+}
 
 pub struct Worker<'a> {
     plan: &'a Plan,
     thread: usize,
-    /// Of the servers in turn; of one alone twice the same.
-    endpoints: [Endpoints; 2],
-    reached: Reached,
     reports: &'a Sender<(usize, Report)>,
     stop: &'a AtomicBool,
     /// Where the line on a terminal is made from; none without one.
     board: Option<&'a Board>,
     habits: Habits,
     soon: Soon,
+    ahead: Ahead,
     /// How the thread meant to wait when the run began.
     spin_at_first_ns: u64,
     crowding: Crowding,
@@ -78,24 +105,12 @@ pub struct Worker<'a> {
     agenda: Agenda,
     /// What is due, if any free connection may send it; the agenda is empty then.
     queue: Option<SharedQueue<'a>>,
-    script: Option<WorkerState>,
-    /// The requests that are sent in turn to each server, unless the script makes each.
-    fixed: Option<[Rotation<'a>; 2]>,
+    source: Source<'a>,
     room: Vec<u8>,
-    /// The latest string of several requests that the script made; empty if there was none.
-    latest_batch: (Vec<u8>, Batch),
     /// For what comes encrypted; empty without https.
     cipher: Vec<u8>,
-    /// (time, place, generation): when to give up opening a connection, in the order of time; those that are
-    /// open stay until they are the first.
-    opening: VecDeque<(u64, usize, u32)>,
-    /// (time, place): connections to open again.
-    retries: BinaryHeap<Reverse<(u64, usize)>>,
-    retry_turn: Turn,
-    reconnecting: Reconnecting,
-    opening_times: OpeningTimes,
-    random: fastrand::Rng,
-    /// What this thread found; all else here is what it finds it with.
+    opening: Opening,
+    /// What this thread found of requests and answers; of connections [`Opening`] knows it.
     measurement: Measurement,
     /// None unless asked for.
     sample: Option<Sample>,
@@ -104,8 +119,6 @@ pub struct Worker<'a> {
     start_ns: u64,
     /// Connections that wait for answers.
     busy: usize,
-    /// Connections that are being opened.
-    connecting: usize,
     last_sent_ns: u64,
     /// When events were last asked for and came: an answer among them had come by then.
     looked_ns: u64,
@@ -120,7 +133,6 @@ pub struct Worker<'a> {
     used_from: Option<UsedBy>,
     /// See [`Outcome::used`].
     used: Vec<UsedBy>,
-    problem: Option<String>,
     failure: Option<Error>,
 }
 
@@ -134,18 +146,8 @@ impl<'a> Worker<'a> {
         script: Option<WorkerState>,
     ) -> Result<Self, Error> {
         let place = plan.part.place(thread);
-        let fixed = match &script {
-            Some(script) if script.makes_requests() => None,
-            Some(script) => {
-                let request = vec![Request::new(script.default_request()?)?];
-                Some([(); 2].map(|()| Rotation::new(request.clone(), 0, 1)))
-            }
-            None => Some(
-                [0, 1]
-                    .map(|server| Rotation::new(&plan.requests[server], place, plan.threads * plan.part.of)),
-            ),
-        };
-        let capture = script.as_ref().is_some_and(WorkerState::wants_responses);
+        let source = Source::new(plan, place, script)?;
+        let capture = source.script.as_ref().is_some_and(WorkerState::wants_responses);
         let connections = connections(plan, thread, capture);
         let epoll_failed = |problem: std::io::Error| Error::Failed(format!("epoll: {problem}"));
         let mut epoll = Epoll::new().map_err(epoll_failed)?;
@@ -153,13 +155,12 @@ impl<'a> Worker<'a> {
         Ok(Self {
             plan,
             thread,
-            reached: Reached::new(&endpoints),
-            endpoints,
             reports: links.reports,
             stop: links.stop,
             board: links.board,
             habits,
             soon: Soon::default(),
+            ahead: Ahead::default(),
             spin_at_first_ns: habits.spin_ns,
             crowding: Crowding::default(),
             epoll,
@@ -167,22 +168,14 @@ impl<'a> Worker<'a> {
             sample: (plan.sample > 0).then(|| Sample::new(place, plan.sample, plan.seed, connections.len())),
             queue: queue(plan, thread),
             connections,
-            script,
-            fixed,
+            source,
             room: vec![0; RECEIVE_BYTES],
-            latest_batch: (Vec::new(), Batch::default()),
             cipher: vec![0; if plan.has_tls() { CIPHER_BYTES } else { 0 }],
-            opening: VecDeque::with_capacity(plan.connections_total() / plan.threads + 1),
-            retries: BinaryHeap::new(),
-            retry_turn: Turn::default(),
-            reconnecting: Reconnecting::default(),
-            opening_times: OpeningTimes::new(plan.has_tls()),
-            random: fastrand::Rng::with_seed(mix(plan.seed, place as u64)),
+            opening: Opening::new(plan, place, endpoints, plan.connections_total() / plan.threads + 1),
             measurement: Measurement::of_steps(plan.steps.as_ref()),
             housekeeping_ns: 0,
             start_ns: u64::MAX / 2,
             busy: 0,
-            connecting: 0,
             last_sent_ns: 0,
             looked_ns: u64::MAX,
             ending: false,
@@ -191,7 +184,6 @@ impl<'a> Worker<'a> {
             awaited_ns: 0,
             used_from: None,
             used: Vec::new(),
-            problem: None,
             failure: None,
         })
     }
@@ -199,8 +191,10 @@ impl<'a> Worker<'a> {
     /// The run: from `start_ns` until its end, and on until the answers under way have come or timed out.
     pub fn run(mut self, start_ns: u64, orders: &Receiver<Order>) -> (Outcome, Option<WorkerState>) {
         (self.start_ns, self.awaited_ns) = (start_ns, start_ns);
-        let Plan { warm_up_ns, duration_ns, timeout_ns, slowest_count, .. } = *self.plan;
-        self.measurement.start(Window { start_ns, warm_up_ns, duration_ns, timeout_ns }, slowest_count);
+        let Plan { warm_up_ns, duration_ns, timeout_ns, slowest_count, slack_ns, .. } = *self.plan;
+        let in_time_ns = IN_TIME_NS + slack_ns;
+        let window = Window { start_ns, warm_up_ns, duration_ns, timeout_ns, in_time_ns };
+        self.measurement.start(window, slowest_count);
         if let Some(Alternate { alternation, .. }) = &self.plan.alternate {
             self.measurement.tell_slices(alternation);
         }
@@ -210,7 +204,7 @@ impl<'a> Worker<'a> {
             let mut now = now_ns();
             let mut called_off = self.failure.is_some()
                 || self.all_answered()
-                || self.script.as_ref().is_some_and(WorkerState::stopped);
+                || self.source.script.as_ref().is_some_and(WorkerState::stopped);
             if now >= self.housekeeping_ns {
                 if self.is_given_up(now) {
                     self.give_up(now);
@@ -239,13 +233,14 @@ impl<'a> Worker<'a> {
         self.note_last_use();
         let given_up_ns = self.finish(sending_ended_ns);
 
+        let (reconnecting, opening_times, endpoints) = self.opening.finish();
         let outcome = Outcome {
             thread: self.thread,
             connections: self.connections.len(),
             measured: self.measurement.finish(given_up_ns),
-            reconnecting: self.reconnecting,
-            opening_times: self.opening_times,
-            endpoints: self.reached.by_name(&self.endpoints),
+            reconnecting,
+            opening_times,
+            endpoints,
             sample: self.sample,
             used: self.used,
             sent_for_ns: sending_ended_ns - start_ns.min(sending_ended_ns),
@@ -257,7 +252,7 @@ impl<'a> Worker<'a> {
             waited_for_cpu_ns: waited_for_cpu.map(|(until_ns, from_ns)| until_ns - from_ns),
             failure: self.failure,
         };
-        (outcome, self.script)
+        (outcome, self.source.script)
     }
 
     /// A closed loop lasts until the last answer to its number of requests.
@@ -305,7 +300,8 @@ impl<'a> Worker<'a> {
         (0..self.connections.len()).for_each(|place| self.next_request(place, now));
     }
 
-    /// Sends what is due on connections that were free at the end, then awaits answers up to the timeout.
+    /// Sends what is due on connections that were free at the end, then awaits answers up to the timeout, or
+    /// less long if the run was called off.
     ///
     /// So whether a request is sent depends on the service and on the end, not on how late this thread came
     /// to it. Returns until when.
@@ -316,13 +312,15 @@ impl<'a> Worker<'a> {
         self.ending = true;
         let sent_for_ns = sending_ended_ns.saturating_sub(self.start_ns);
         self.measurement.sending_ended(sending_ended_ns);
-        for closed_ns in self.connections.iter().filter_map(|connection| connection.closed_ns) {
-            self.reconnecting.still_closed(closed_ns.max(self.start_ns), sending_ended_ns);
-        }
+        self.opening.sending_ended(&self.connections, self.start_ns, sending_ended_ns);
 
-        let deadline_ns = now_ns() + self.plan.timeout_ns;
+        let mut deadline_ns = now_ns() + self.plan.timeout_ns;
+        let mut called_off = false;
         while self.busy > 0 {
             let now = now_ns();
+            if !called_off && self.stop.load(Ordering::Relaxed) {
+                (called_off, deadline_ns) = (true, deadline_ns.min(now + CALLED_OFF_NS));
+            }
             if now >= deadline_ns {
                 break;
             }

@@ -138,6 +138,33 @@ fn a_lost_connection_is_opened_again_and_its_request_counted() {
 }
 
 #[test]
+fn connections_that_are_closed_together_return_in_turns_and_the_wait_for_a_turn_is_the_generators() {
+    const CONNECTIONS: usize = 320;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&listener, 1024).unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        drop(listener.accept().unwrap()); // the look whether anybody listens
+        let mut streams: Vec<_> = (0..CONNECTIONS).map(|_| listener.accept().unwrap().0).collect();
+        let _ = streams[0].read(&mut [0; 4096]);
+        streams.iter().for_each(|stream| drop(stream.shutdown(std::net::Shutdown::Both)));
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {
+                    let _ = stream.write_all(OK.as_bytes());
+                }
+            });
+        }
+    });
+    // 32 threads share 64 attempts a millisecond: two of the ten connections that each loses at once.
+    let run = loadgen(&["-R640", "-c320", "-t32", "-d1s", "--spin", "off", "-T", "10s", &url]);
+    let reconnecting = &run.json["reconnecting"];
+    assert_eq!((run.code, &reconnecting["reopened"]), (0, &320.into()), "{}", run.stderr);
+    assert_eq!(run.error("connect"), 0, "the first attempt of each finds the server: {}", run.stderr);
+    assert!(reconnecting["own_pause_s"].as_f64().unwrap() > 0.0, "{reconnecting}");
+}
+
+#[test]
 fn a_server_that_goes_away_in_the_middle_leaves_refused_connections_counted() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -438,6 +465,36 @@ fn an_interrupted_run_prints_what_was_measured() {
 }
 
 #[test]
+fn an_interrupted_run_awaits_answers_for_two_seconds_whatever_the_timeout() {
+    // Interrupted while requests are sent, and when only answers are awaited any more.
+    for (duration, sleep_ms) in [("60s", 0), ("100ms", 1500)] {
+        let server = Server::start(|_, _| Act::Silence);
+        let folder = tempfile::tempdir().unwrap();
+        let json = folder.path().join("r.json");
+        let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["-R100", "-c1", "-t1", "-d", duration, "-T", "300s"])
+            .args(["--json", json.to_str().unwrap(), &server.url()])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        while server.requests() < 1 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(sleep_ms));
+        let began = std::time::Instant::now();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(60), "{duration}: {:?}", began.elapsed());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{duration}: {stderr}");
+        let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        assert_eq!(result["counts"]["in_flight_at_end"], 1, "{duration}: {stderr}");
+        assert_eq!(result["errors"]["timeout"], 0, "it was not waited for as long: {duration}: {stderr}");
+    }
+}
+
+#[test]
 fn headers_from_the_command_line_are_sent() {
     let server = Server::start(|_, head| {
         let right = head.contains("X-One: 1\r\n")
@@ -498,6 +555,35 @@ fn spin_off_does_not_spin_and_a_fixed_spin_is_what_was_asked_for() {
     let off = run("off");
     assert_eq!((off["spun_s"].as_f64(), off["spin_us"].as_f64()), (Some(0.0), Some(0.0)), "{off}");
     assert_eq!(run("300us")["spin_us"], 300.0);
+}
+
+#[test]
+fn with_spin_off_a_hundred_requests_take_little_cpu_however_it_is_named() {
+    // A wait that is busy unseen would be most of this time.
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R100", "-c8", "-t1", "-d1s", "--spin", "off", &server.url()]);
+    let cpu_s = run.json["threads"][0]["cpu_s"].as_f64().unwrap();
+    assert!(run.count("completed") > 50, "{}", run.stderr);
+    assert!(0.0 < cpu_s && cpu_s < 0.3, "{}", run.json["threads"]);
+}
+
+#[test]
+fn a_connection_that_opens_while_nothing_else_is_under_way_is_seen_in_a_busy_wait() {
+    // The first answer ends its connection after 100 ms; the second request is due at 1 s, and until then all
+    // of the time is waited busily.
+    let server = Server::start(|number, _| match number {
+        0 => {
+            std::thread::sleep(Duration::from_millis(100));
+            Act::AnswerAndClose(
+                "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            )
+        }
+        _ => answer(),
+    });
+    let run = loadgen(&["-R1", "-c2", "-t1", "-d3s", "--spin", "1500ms", &server.url()]);
+    assert_eq!((run.count("completed"), run.json["reconnecting"]["reopened"].as_u64()), (3, Some(1)));
+    let longest_us = run.json["connect_time"]["max_us"].as_u64().unwrap();
+    assert!(longest_us < 500_000, "it was seen when the next was due: {longest_us} us");
 }
 
 #[test]

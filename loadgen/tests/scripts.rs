@@ -309,6 +309,19 @@ fn setup_may_set_and_get_globals_of_threads_that_were_set_up_before() {
 }
 
 #[test]
+fn a_thread_that_cannot_load_the_script_says_why_though_setup_is_about_to_ask_it() {
+    // As a script that reads what it is given once, at its top: there is nothing left for the second state.
+    let source = "local folder = debug.getinfo(1, 'S').source:sub(2):match('(.*/)')\n\
+        local file = io.open(folder .. 'beside.lua')\n\
+        if not file then error('no ids are left') end\n\
+        os.remove(folder .. 'beside.lua')\n\
+        function setup(thread) thread:set('x', 1) end";
+    let (run, heads) = run(source, &[]);
+    assert_eq!((run.code, heads.len()), (1, 0));
+    assert!(run.stderr.contains("script.lua:3: no ids are left"), "{}", run.stderr);
+}
+
+#[test]
 fn an_error_in_the_setup_or_init_of_a_later_thread_ends_the_run_for_all() {
     for (source, part) in [
         (

@@ -52,6 +52,20 @@ fn a_generator_whose_cpu_others_take_says_that_it_was_starved() {
     assert!(run.stderr.contains("the generator was the limit, not the service"), "{}", run.stderr);
 }
 
+#[test]
+fn a_thread_that_spins_beside_others_on_its_cpu_gives_it_up() {
+    // Pinned, it takes the CPU for its own; every wait at this rate is a busy one.
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let cpu = loadgen::machine::allowed_cpus()[0];
+    let _hogs = Hogs::on(cpu, 2);
+    let pinned = cpu.to_string();
+    let options = ["-R5000", "-c16", "-t1", "-d3s", "--spin", "auto", "--pin", &pinned];
+    let run = loadgen(&[&options[..], &[&server.url()]].concat());
+    let thread = &run.json["threads"][0];
+    assert_eq!((run.code, &thread["spin_given_up"]), (0, &true.into()), "{} {thread}", run.stderr);
+    assert_eq!(thread["spin_us"], 0.0, "{thread}");
+}
+
 /// `nice … loadgen`, with the options of the result files behind the program.
 fn run_command_behind(before: &[&str], options: &[&str]) -> Run {
     let folder = tempfile::tempdir().unwrap();
@@ -120,6 +134,23 @@ fn too_few_connections_are_named_and_enough_are_not() {
     let enough = loadgen(&["-R400", "-c16", "-t1", "-d1s", &server.url()]);
     let reason = enough.json["verdict"]["reason"].as_str().unwrap_or("");
     assert!(!reason.starts_with("connections: "), "{reason}");
+}
+
+#[test]
+fn a_request_that_left_in_time_and_is_under_way_at_the_end_has_not_missed_the_rate() {
+    // One request is due, at the start. Its connection is busy all the time, and no other waits for it. A
+    // busy machine may have it leave late, which is another matter: then once more.
+    let server = Server::start(|_, _| Act::After(Duration::from_millis(1300), OK.to_owned()));
+    let run = |rate: &str| loadgen(&[rate, "-c1", "-t1", "-d1s", "-T", "10s", &server.url()]);
+    let one = std::iter::repeat_with(|| run("-R1"))
+        .take(10)
+        .find(|one| one.percentile("send_lateness", "100") <= 1000)
+        .expect("one of ten sends is in time");
+    assert_eq!((one.count("completed"), one.count("completed_in_window")), (1, 0), "{}", one.stderr);
+    assert!(one.json["verdict"]["reason"].is_null(), "{}", one.json["verdict"]);
+    let two = run("-R2");
+    let reason = two.json["verdict"]["reason"].as_str().unwrap_or_else(|| panic!("{}", two.json["verdict"]));
+    assert!(reason.starts_with("connections: "), "the second waited: {reason}");
 }
 
 #[test]

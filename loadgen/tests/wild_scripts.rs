@@ -3,6 +3,8 @@
 mod common;
 
 use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
@@ -96,6 +98,31 @@ fn what_is_no_text_is_told_with_its_place() {
             format!("{place}.format: the header X-List must be text, a number or a boolean, not a table\n");
         assert!(run.stderr.ends_with(&told), "{}", run.stderr);
     }
+}
+
+#[test]
+fn no_table_and_no_function_may_stand_for_path_body_or_header_value() {
+    for (arguments, what) in [
+        ("'PUT', {}", "path must be text, a number or a boolean, not a table"),
+        ("'PUT', print", "path must be text, a number or a boolean, not a function"),
+        ("'PUT', '/', nil, {}", "body must be text, a number or a boolean, not a table"),
+        ("'PUT', '/', nil, print", "body must be text, a number or a boolean, not a function"),
+        ("'PUT', '/', { ['X-F'] = print }", "header X-F must be text, a number or a boolean, not a function"),
+    ] {
+        let (run, heads) = run(&format!("function request()\nreturn (wrk.format({arguments}))\nend"));
+        assert_eq!((run.code, heads.len()), (1, 0), "{arguments}: {}", run.stderr);
+        let told = format!("script.lua:2: wrk.format: the {what}\n");
+        assert!(run.stderr.ends_with(&told), "{arguments}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn what_only_forks_of_wrk_know_is_not_there() {
+    let paths = paths(
+        "function request() return wrk.format(nil, '/one'), 'of a fork', 3 end\n\
+        function response(status, headers, body, ...) assert(select('#', ...) == 0 and status == 200) end",
+    );
+    assert_eq!(paths, set(&["/one"]));
 }
 
 #[test]
@@ -263,13 +290,68 @@ fn all_of_luajits_libraries_and_lua_5_1s_functions_are_there() {
 
 #[test]
 fn requests_written_by_hand_may_have_chunks_and_be_pipelined() {
-    let source = "local put = 'PUT /put HTTP/1.1\\r\\nHost: h\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n\
-        2\\r\\nab\\r\\n0\\r\\n\\r\\n'\n\
-        request = function() return put end";
-    let (run, heads) = run(source);
-    // The test server knows no chunks; their bytes look to it like the beginning of the next head.
-    assert!(heads[0].starts_with("PUT /put HTTP/1.1\r\n"), "{heads:?} {}", run.stderr);
-    assert_eq!(run.count("sent") + run.count("unsent"), 20);
+    const PUT: &str = "PUT /put HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n\
+        2\r\nab\r\n1a;x=y\r\n0123456789abcdefghijklmnop\r\n0\r\n\r\n";
+    const GET: &str = "GET /get HTTP/1.1\r\nhost: h\r\n\r\n";
+    let pair = [PUT, GET].concat();
+    // What each connection received, byte by byte; every whole pair is answered twice.
+    let received = Arc::new(Mutex::new(Vec::<Vec<u8>>::new()));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (kept, length) = (received.clone(), pair.len());
+    std::thread::spawn(move || {
+        for (place, mut stream) in listener.incoming().flatten().enumerate() {
+            kept.lock().unwrap().push(Vec::new());
+            let kept = kept.clone();
+            std::thread::spawn(move || {
+                let (mut answered, mut room) = (0, [0; 65536]);
+                while let Ok(count @ 1..) = stream.read(&mut room) {
+                    let mut kept = kept.lock().unwrap();
+                    kept[place].extend_from_slice(&room[..count]);
+                    let pairs = kept[place].len() / length;
+                    let answers = OK.repeat(2 * (pairs - answered));
+                    answered = pairs;
+                    let _ = stream.write_all(answers.as_bytes());
+                }
+            });
+        }
+    });
+    let (_folder, path) = script(&format!("request = function() return {pair:?} end"));
+    let run = loadgen(&["-R40", "-c2", "-t1", "-d500ms", "-s", &path, &url]);
+    assert_eq!((run.code, run.error("read"), run.count("lost")), (0, 0, 0), "{}", run.stderr);
+    assert_eq!((run.count("completed"), run.count("sent") + run.count("unsent")), (run.count("sent"), 20));
+    let all = received.lock().unwrap().concat();
+    assert_eq!((all.len() / length * 2) as u64, run.count("sent"));
+    assert_eq!(String::from_utf8_lossy(&all), pair.repeat(all.len() / length));
+}
+
+/// Of docs/lua.md: the cells of the table of constructs, without its head.
+fn documented() -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(format!("{}/docs/lua.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let rows = text.lines().skip_while(|line| !line.starts_with("| construct |")).skip(2);
+    let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+    rows.take_while(|line| line.starts_with('|')).map(cells).collect()
+}
+
+#[test]
+fn every_test_that_the_table_of_the_documentation_names_is_there() {
+    let rows = documented();
+    assert!(rows.len() >= 27, "{rows:?}");
+    for row in &rows {
+        let told = row.last().unwrap();
+        let tests: Vec<&str> = told.split('`').skip(1).step_by(2).collect();
+        assert!(row.len() == 5 && (!tests.is_empty() || told == "the same"), "no test is named: {row:?}");
+        for test in tests {
+            let (file, name) = test.split_once(": ").unwrap_or(("wild_scripts.rs", test));
+            let path = format!("{}/tests/{file}", env!("CARGO_MANIFEST_DIR"));
+            let source = std::fs::read_to_string(&path).unwrap_or_else(|problem| panic!("{path}: {problem}"));
+            let begins =
+                name.strip_suffix('…').map_or(format!("\nfn {name}("), |part| format!("\nfn {part}"));
+            let found: Vec<usize> = source.match_indices(&begins).map(|(at, _)| at).collect();
+            assert_eq!(found.len(), 1, "{file}: {name}");
+            assert!(source[..found[0]].ends_with("#[test]"), "{file}: {name} is no test");
+        }
+    }
 }
 
 #[test]

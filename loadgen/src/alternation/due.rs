@@ -1,7 +1,9 @@
 //! When the requests to one of two servers in turn are due, and in a closed loop when they may be sent.
 
+use std::ops::Range;
+
 use super::{Alternation, Server};
-use crate::schedule::{NEVER, Uniform};
+use crate::uniform::{NEVER, Uniform};
 
 /// A closed loop that stands still while the other server has its turn.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,37 @@ impl<'a> AlternatingDue<'a> {
     pub fn new(alternation: &'a Alternation, server: Server, rate_rps: f64, connections: usize) -> Self {
         let sending_ns = alternation.sending_ns();
         Self { alternation, server, uniform: Uniform::new(rate_rps, connections, sending_ns) }
+    }
+
+    /// Requests of `connection` from `request` on that are due before `end_ns`, a row for each slice of this
+    /// server that has some; with each row the beginning of its slice on the clock that stands still in gaps.
+    pub fn rows(
+        &self,
+        connection: usize,
+        request: u64,
+        end_ns: u64,
+    ) -> impl Iterator<Item = (Range<u64>, u64)> {
+        let slice_ns = self.alternation.slicing().slice_ns;
+        let first = match self.uniform.due_ns(connection, request) {
+            NEVER => self.alternation.slices(),
+            sending_ns => (sending_ns / slice_ns) as usize,
+        };
+        (first..self.alternation.slices())
+            .take_while(move |&slice| self.alternation.start_ns(slice) < end_ns)
+            .filter(|&slice| self.alternation.server(slice) == self.server)
+            .map(move |slice| {
+                let begins_ns = slice as u64 * slice_ns;
+                let lasts_ns = slice_ns.min(end_ns - self.alternation.start_ns(slice));
+                let due_before = |sending_ns| self.uniform.due_before(connection, sending_ns);
+                (due_before(begins_ns).max(request)..due_before(begins_ns + lasts_ns), begins_ns)
+            })
+            .filter(|(row, _)| !row.is_empty())
+    }
+
+    /// The due time of one of a row, whose slice begins there.
+    pub fn due_ns(&self, connection: usize, request: u64, begins_ns: u64) -> u64 {
+        let slice = (begins_ns / self.alternation.slicing().slice_ns) as usize;
+        self.alternation.start_ns(slice) + self.uniform.due_ns(connection, request) - begins_ns
     }
 
     /// The first request of `connection` that is this server's, `request` or a later one, and its due time;

@@ -14,7 +14,7 @@ use lexopt::prelude::*;
 use loadgen::epoll::{Epoll, READABLE};
 use loadgen::http::request::Batch;
 use loadgen::machine;
-use loadgen::schedule::NEVER;
+use loadgen::uniform::NEVER;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const LISTENER: u64 = u64::MAX;

@@ -9,8 +9,8 @@ use loadgen::clock::{now_ns, thread_cpu_ns};
 use loadgen::epoll::Epoll;
 use loadgen::machine;
 use loadgen::recorder::histogram;
-use loadgen::schedule::{NEVER, Uniform};
 use loadgen::statistics::{TEXT_PERCENTILES, percentile};
+use loadgen::uniform::{NEVER, Uniform};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut rate_rps, mut seconds, mut spin_us) = (2000.0, 3.0, 0u64);

@@ -33,12 +33,16 @@ pub struct Chunked {
 impl Chunked {
     /// Uses bytes up to the end of the body; gives data to `keep`. Returns how many were used, and whether
     /// the body is whole.
-    pub fn feed(&mut self, input: &[u8], mut keep: impl FnMut(&[u8])) -> Result<(usize, bool), AnswerError> {
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        mut keep: impl FnMut(&[u8]) -> Result<(), AnswerError>,
+    ) -> Result<(usize, bool), AnswerError> {
         let mut used = 0;
         while used < input.len() {
             if let Part::Data = self.part {
                 let taken = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - used);
-                keep(&input[used..used + taken]);
+                keep(&input[used..used + taken])?;
                 used += taken;
                 self.left -= taken as u64;
                 if self.left == 0 {

@@ -75,7 +75,11 @@ pub fn nth(bytes: &[u8], index: u32) -> Option<Parts<'_>> {
     let mut body = Cow::Borrowed(&rest[lengths.head..lengths.whole]);
     if lengths.chunked {
         let mut data = Vec::new();
-        Chunked::default().feed(&body, |part| data.extend_from_slice(part)).ok()?;
+        let keep = |part: &[u8]| {
+            data.extend_from_slice(part);
+            Ok(())
+        };
+        Chunked::default().feed(&body, keep).ok()?;
         body = Cow::Owned(data);
     }
     Some(Parts { method: words.next()?, target: words.next()?, body })
@@ -131,7 +135,7 @@ fn request_lengths(bytes: &[u8]) -> Result<Lengths, HttpError> {
 }
 
 fn chunks_length(bytes: &[u8]) -> Result<usize, HttpError> {
-    match Chunked::default().feed(bytes, |_| ()) {
+    match Chunked::default().feed(bytes, |_| Ok(())) {
         Ok((length, true)) => Ok(length),
         Ok((_, false)) => Err(HttpError("the request's last chunk is not there".to_owned())),
         Err(problem) => Err(HttpError(format!("chunks of the request: {problem}"))),

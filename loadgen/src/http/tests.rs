@@ -53,6 +53,28 @@ fn lengths_chunks_and_the_end_of_the_stream_end_bodies() {
 }
 
 #[test]
+fn a_body_without_end_is_kept_for_a_script_up_to_a_limit_and_passed_over_without_one() {
+    let piece = vec![b'x'; 1 << 20];
+    let chunk = [b"100000\r\n", &piece[..], b"\r\n"].concat();
+    let pieces = KEPT_BODY_BYTES_MAX >> 20;
+    for (head, piece) in [
+        ("HTTP/1.1 200 OK\r\n\r\n", &piece),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", &piece),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &chunk),
+    ] {
+        let (mut reader, mut plain) = (AnswerReader::new(true), AnswerReader::new(false));
+        for reader in [&mut reader, &mut plain] {
+            assert_eq!(reader.feed(head.as_bytes(), false).unwrap(), (head.len(), None));
+            (0..pieces).for_each(|_| assert_eq!(reader.feed(piece, false).unwrap(), (piece.len(), None)));
+        }
+        assert_eq!(reader.captured().unwrap().body.len(), KEPT_BODY_BYTES_MAX);
+        assert!(reader.feed(piece, false).unwrap_err().rule.starts_with("body larger than 64 MiB"));
+        assert_eq!(reader.captured().unwrap().body.capacity(), 0, "it is given back");
+        assert!(plain.feed(piece, false).is_ok());
+    }
+}
+
+#[test]
 fn some_statuses_have_no_body() {
     for status in [204, 304] {
         let text = format!(

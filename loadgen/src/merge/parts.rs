@@ -11,7 +11,7 @@ use crate::args::{self, Args, Parsed};
 use crate::error::Error;
 use crate::report::json::SCHEMA_VERSION;
 
-/// Starts further apart than this are told of.
+/// Starts further apart than this are reported.
 const APART_TOLD_S: f64 = 0.01;
 
 #[derive(Debug)]

@@ -16,14 +16,11 @@ use crate::opening_times::Handshakes;
 use crate::plan::Plan;
 use crate::result::RunResult;
 use crate::sample::SampledRequest;
-use crate::statistics;
+use crate::statistics::{self, PRINTED_PERCENTILES};
 use crate::unanswered;
 use crate::whole_file;
 
 pub const SCHEMA_VERSION: u32 = 2;
-
-pub(super) const PERCENTILES: [&str; 14] =
-    ["0", "10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99", "99.999", "100"];
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -130,7 +127,7 @@ pub(crate) struct AtLeast {
     unanswered: u64,
     unanswered_share: f64,
     /// Names of the percentiles that are lower bounds.
-    lower_bounds: Vec<&'static str>,
+    lower_bounds: Vec<String>,
 }
 
 /// What the text's line `Req/Sec` is made of.
@@ -296,12 +293,12 @@ pub(crate) fn tls(handshakes: &Handshakes) -> Result<Tls, Error> {
 }
 
 pub(crate) fn at_least(found: &unanswered::AtLeast) -> Result<AtLeast, Error> {
-    let is_bound = |text: &&&str| found.percentile(text.parse().expect("percentiles are numbers")).1;
+    let bounds = PRINTED_PERCENTILES.into_iter().filter(|&percentile| found.percentile(percentile).1);
     Ok(AtLeast {
         latency: latency(&found.all)?,
         unanswered: found.unanswered,
         unanswered_share: found.unanswered_share(),
-        lower_bounds: PERCENTILES.iter().filter(is_bound).copied().collect(),
+        lower_bounds: bounds.map(|percentile| percentile.to_string()).collect(),
     })
 }
 
@@ -336,10 +333,8 @@ pub(super) fn encoded(histogram: &Histogram<u64>) -> Result<String, Error> {
 }
 
 pub(crate) fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
-    let percentile = |text: &&str| {
-        let percentile: f64 = text.parse().expect("percentiles are numbers");
-        ((*text).to_owned(), statistics::percentile(histogram, percentile).into())
-    };
+    let percentile =
+        |percentile: f64| (percentile.to_string(), statistics::percentile(histogram, percentile).into());
     let number = |value: f64| (!value.is_nan()).then_some(value);
     Ok(Latency {
         count: histogram.len(),
@@ -347,7 +342,7 @@ pub(crate) fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
         stdev_us: number(statistics::stdev(histogram)),
         min_us: statistics::min(histogram),
         max_us: statistics::max(histogram),
-        percentiles: PERCENTILES.iter().map(percentile).collect(),
+        percentiles: PRINTED_PERCENTILES.into_iter().map(percentile).collect(),
         histogram_v2_base64: encoded(histogram)?,
     })
 }

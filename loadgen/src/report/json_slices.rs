@@ -6,7 +6,7 @@ use std::ops::Range;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::json::{PERCENTILES, encoded, seconds};
+use super::json::{encoded, seconds};
 use crate::alternation::{Alternation, SERVERS, Server};
 use crate::error::Error;
 use crate::errors::ErrorKind;
@@ -14,7 +14,7 @@ use crate::plan::{Alternate, Plan};
 use crate::recorder::{Counts, add_counts};
 use crate::result::RunResult;
 use crate::slices::{SliceCounts, histogram_ns};
-use crate::statistics;
+use crate::statistics::{self, PRINTED_PERCENTILES};
 
 #[derive(Serialize)]
 pub struct Alternating<'a> {
@@ -154,17 +154,15 @@ fn latency(counts: &Counts) -> Result<LatencyNs, Error> {
     let mut histogram: Histogram<u64> = histogram_ns();
     add_counts(&mut histogram, counts);
     let number = |value: f64| (!value.is_nan()).then_some(value);
-    let percentile = |text: &&str| {
-        let percentile: f64 = text.parse().expect("percentiles are numbers");
-        ((*text).to_owned(), statistics::percentile(&histogram, percentile).into())
-    };
+    let percentile =
+        |percentile: f64| (percentile.to_string(), statistics::percentile(&histogram, percentile).into());
     Ok(LatencyNs {
         count: histogram.len(),
         mean: number(statistics::mean(&histogram)),
         stdev: number(statistics::stdev(&histogram)),
         min: statistics::min(&histogram),
         max: statistics::max(&histogram),
-        percentiles: PERCENTILES.iter().map(percentile).collect(),
+        percentiles: PRINTED_PERCENTILES.into_iter().map(percentile).collect(),
         histogram_v2_base64: encoded(&histogram)?,
     })
 }

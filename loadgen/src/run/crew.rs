@@ -7,11 +7,12 @@ use std::time::Duration;
 use crate::clock::{Epoch, now_ns};
 use crate::error::Error;
 use crate::live::{self, Board};
+use crate::order::Order;
 use crate::output::print;
 use crate::plan::Plan;
 use crate::report::text;
 use crate::result::Intervals;
-use crate::worker::{Opened, Order, Outcome, Report};
+use crate::worker::{Opened, Outcome, Report};
 
 /// From "go" to the start of the schedule, so that every thread has heard it.
 const LEAD_NS: u64 = 5_000_000;
@@ -55,6 +56,14 @@ impl Crew<'_> {
 
     fn hear(&self) -> (usize, Report) {
         self.heard.recv().expect("the run itself keeps a sender")
+    }
+
+    /// Why a worker has ended, if one has said so.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.heard.try_iter().find_map(|(_, report)| match report {
+            Report::Failed(problem) => Some(problem),
+            _ => None,
+        })
     }
 
     pub(super) fn await_initialized(&self, number: usize) -> Result<(), Error> {

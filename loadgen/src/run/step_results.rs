@@ -7,7 +7,7 @@ use crate::step_recorder::StepCounts;
 use crate::steps::Steps;
 use crate::thread_use::{ThreadUse, UsedBy};
 use crate::unanswered::AtLeast;
-use crate::verdict::{Facts, judge};
+use crate::verdict::{Facts, judge, kept_share};
 
 /// What one thread found in each step, and what it had used when each began; the last when sending ended.
 pub(super) struct OfThread {
@@ -32,7 +32,7 @@ fn one(
     let (start_ns, end_ns) = (steps.start_ns(step), steps.end_ns(step).min(duration_ns));
     let mut latencies = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
     let (mut own_lateness, mut unanswered) = (histogram(), histogram());
-    let (mut sent, mut completed, mut late, mut within, mut busy_ns) = (0, 0, 0, 0, 0);
+    let (mut sent, mut completed, mut late, mut late_sent, mut within, mut busy_ns) = (0, 0, 0, 0, 0, 0);
     for (_, OfThread { steps, .. }) in threads {
         let own = &steps[step];
         add_counts(&mut latencies.response, &own.latencies.response);
@@ -41,7 +41,8 @@ fn one(
         add_counts(&mut own_lateness, &own.own_lateness);
         unanswered.add(&own.unanswered).expect("both have the project's one shape");
         (sent, completed, late) = (sent + own.sent, completed + own.completed, late + own.late);
-        (within, busy_ns) = (within + own.answered_within, busy_ns + own.busy_ns);
+        (within, late_sent) = (within + own.answered_within, late_sent + own.late_sent);
+        busy_ns += own.busy_ns;
     }
     let seconds = (end_ns - start_ns) as f64 / 1e9;
     let offered_rate_rps = steps.rate_rps(step) * plan.own_share();
@@ -54,6 +55,7 @@ fn one(
         threads: &used,
         offered_rate_rps: Some(offered_rate_rps),
         achieved_rate_rps,
+        kept_share: kept_share(completed - late_sent, completed + unanswered.len()),
         slack_us: plan.slack_ns / 1000,
         own_lateness: &own_lateness,
         lateness: &latencies.lateness,

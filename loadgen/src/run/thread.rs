@@ -5,10 +5,12 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use crate::endpoint::Endpoints;
 use crate::error::Error;
+use crate::lua_value::Value;
 use crate::machine;
+use crate::order::Order;
 use crate::plan::Plan;
-use crate::script::{Value, WorkerState};
-use crate::worker::{Links, Order, Report, Worker};
+use crate::script::WorkerState;
+use crate::worker::{Links, Report, Worker};
 
 pub(super) fn worker_thread(
     plan: &Plan,

@@ -8,13 +8,14 @@ use std::sync::mpsc::{Receiver, Sender};
 use mlua::{AnyUserData, Function, Lua, UserData, UserDataFields, UserDataMethods};
 
 use super::statistics::Statistics;
-use super::{Address, Value, load, message};
+use super::{Address, load, message};
 use crate::args::Addresses;
 use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
+use crate::lua_value::Value;
+use crate::order::Order;
 use crate::plan::Plan;
 use crate::tally::Tally;
-use crate::worker::Order;
 
 /// How the main thread reaches a worker's state.
 pub struct ThreadLink {

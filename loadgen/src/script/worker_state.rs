@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use mlua::{Function, Lua, UserData, UserDataFields, UserDataMethods};
 
-use super::{Address, Value, load, message};
+use super::{Address, load, message};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::http::Captured;
+use crate::lua_value::Value;
 use crate::plan::Plan;
 use crate::schedule::mix;
 use crate::target::host_and_port;

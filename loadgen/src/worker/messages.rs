@@ -1,17 +1,15 @@
-//! What the main thread and a worker tell each other.
+//! What a worker needs to be heard, and what it tells; what it is told is an [`crate::order::Order`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 
-use crate::endpoint::Endpoints;
 use crate::error::Error;
 use crate::live::Board;
 use crate::measurement::{Calibration, Measured};
 use crate::opening_times::OpeningTimes;
 use crate::reconnecting::Reconnecting;
 use crate::sample::Sample;
-use crate::script::Value;
 use crate::thread_use::UsedBy;
 use crate::waiting::Habits;
 use crate::worker::Opened;
@@ -23,18 +21,6 @@ pub struct Links<'a> {
     pub stop: &'a AtomicBool,
     /// Where the line on a terminal is made from; none without one.
     pub board: Option<&'a Board>,
-}
-
-/// What a worker is told.
-pub enum Order {
-    Set(String, Value),
-    Get(String),
-    /// Run `init` and make ready to connect there.
-    Init(Endpoints),
-    Connect,
-    /// The schedule starts at this monotonic time.
-    Go(u64),
-    Stop,
 }
 
 /// What a worker tells.

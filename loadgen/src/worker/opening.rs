@@ -1,23 +1,21 @@
-//! Opening connections, and opening them again: at once the first time, then after pauses, until an answer
-//! has come.
+//! Opening connections, and opening them again when [`crate::reconnecting::Retries`] says.
 
-use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::sync::atomic::Ordering;
 
+use super::reached::Reached;
 use super::{Worker, token};
 use crate::clock::now_ns;
-use crate::connection::State;
+use crate::connection::{Connection, State};
+use crate::endpoint::Endpoints;
 use crate::epoll::WRITABLE;
 use crate::errors::ErrorKind;
-use crate::reconnecting::{ATTEMPTS_PER_TURN, pause_ns};
+use crate::opening_times::OpeningTimes;
+use crate::plan::Plan;
+use crate::reconnecting::{FIRST_PER_TURN, Reconnecting, Retries, TURN_NS};
 use crate::socket::Socket;
 
-/// Connections that all threads together open in a turn, and how far turns are apart, so that listen queues
-/// (128 long in many servers) do not overflow: a connection that found one full waits a second for its next
-/// try.
-const OPENING_AT_ONCE: usize = 64;
-const TURN_NS: u64 = 1_000_000;
 /// How often the flag that ends a run is looked at meanwhile.
 const LOOK_UP_NS: u64 = 100_000_000;
 
@@ -30,6 +28,82 @@ pub struct Opened {
     pub problem: Option<String>,
 }
 
+/// Where a thread opens its connections, those that it is opening or is to open again, and what it finds by
+/// that. Touches no socket.
+pub(super) struct Opening {
+    /// Of the servers in turn; of one alone twice the same.
+    endpoints: [Endpoints; 2],
+    /// (time, place, generation): when to give up opening a connection, in the order of time; those that are
+    /// open stay until they are the first.
+    deadlines: VecDeque<(u64, usize, u32)>,
+    retries: Retries,
+    /// How many are being opened.
+    pub(super) connecting: usize,
+    /// The first reason why one could not be opened.
+    problem: Option<String>,
+    reached: Reached,
+    reconnecting: Reconnecting,
+    times: OpeningTimes,
+}
+
+impl Opening {
+    /// Of thread number `thread` over all parts, with so many connections of its own.
+    pub(super) fn new(plan: &Plan, thread: usize, endpoints: [Endpoints; 2], connections: usize) -> Self {
+        Self {
+            reached: Reached::new(&endpoints),
+            endpoints,
+            deadlines: VecDeque::with_capacity(connections),
+            retries: Retries::new(plan.threads, plan.seed, thread),
+            connecting: 0,
+            problem: None,
+            reconnecting: Reconnecting::default(),
+            times: OpeningTimes::new(plan.has_tls()),
+        }
+    }
+
+    /// A connection that is open now, in a run that started then.
+    fn has_opened(&mut self, connection: &mut Connection, start_ns: u64, now: u64) {
+        self.connecting -= 1;
+        let endpoint = connection.endpoint % self.endpoints[connection.server].len();
+        if connection.open_at.replace(endpoint) != Some(endpoint) {
+            self.reached.count(connection.server, endpoint);
+        }
+        if let Some(closed_ns) = connection.closed_ns.take() {
+            self.reconnecting.reopened(closed_ns.max(start_ns), now, connection.pause_ns);
+            // Had it been tried earlier, it might have been open earlier by as much.
+            connection.own_late_ns = connection.own_late_ns.max(connection.pause_ns);
+        }
+    }
+
+    /// The place of one that has been opening for longer than it may, each once.
+    fn overdue(&mut self, connections: &[Connection], now: u64) -> Option<usize> {
+        while let Some(&(give_up_ns, place, generation)) = self.deadlines.front() {
+            let connection = &connections[place];
+            let waits = connection.generation == generation && connection.is_opening();
+            if waits && give_up_ns > now {
+                return None;
+            }
+            self.deadlines.pop_front();
+            if waits {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Sending ended then, in a run that started then: those that are closed stay so.
+    pub(super) fn sending_ended(&mut self, connections: &[Connection], start_ns: u64, at_ns: u64) {
+        for closed_ns in connections.iter().filter_map(|connection| connection.closed_ns) {
+            self.reconnecting.still_closed(closed_ns.max(start_ns), at_ns);
+        }
+    }
+
+    /// What was found, and how many connections have been open at each endpoint.
+    pub(super) fn finish(self) -> (Reconnecting, OpeningTimes, BTreeMap<String, u64>) {
+        (self.reconnecting, self.times, self.reached.by_name(&self.endpoints))
+    }
+}
+
 /// Connections that may be under way at once: as many as are open already, so that they double with each
 /// round trip and a server far away is no reason to give up, while one whose queue is full is not flooded.
 fn at_once(opened: usize, in_a_turn: usize) -> usize {
@@ -40,7 +114,7 @@ impl Worker<'_> {
     /// Opens all connections before the schedule starts; gives up waiting after the timeout.
     pub fn open_all(&mut self) -> Opened {
         let deadline_ns = now_ns() + self.plan.timeout_ns;
-        let in_a_turn = (OPENING_AT_ONCE / self.plan.threads).max(1);
+        let in_a_turn = (FIRST_PER_TURN / self.plan.threads).max(1);
         let (mut next, mut left, mut turn_ns) = (0, 0, 0);
         loop {
             let now = now_ns();
@@ -49,7 +123,7 @@ impl Worker<'_> {
             }
             while next < self.connections.len()
                 && left > 0
-                && self.connecting < at_once(next - self.connecting.min(next), in_a_turn)
+                && self.opening.connecting < at_once(next - self.opening.connecting.min(next), in_a_turn)
             {
                 match self.begin_to_open(next) {
                     // A Unix socket whose queue is full; it is looked at again in the next turn.
@@ -63,15 +137,19 @@ impl Worker<'_> {
                 next += 1;
                 left -= 1;
             }
-            let all_open = next == self.connections.len() && self.connecting == 0;
+            // What failed is tried again once before the run, perhaps at another address.
+            let retry_ns = if self.opening.retries.has_first() { self.retry(now) } else { u64::MAX };
+            let all_open = next == self.connections.len()
+                && self.opening.connecting == 0
+                && !self.opening.retries.has_first();
             if all_open || now >= deadline_ns || self.stop.load(Ordering::Relaxed) {
                 let missing = self.connections.iter().filter(|connection| !connection.is_idle()).count();
                 (next..self.connections.len()).for_each(|place| self.open(place));
-                return Opened { missing, problem: self.problem.take() };
+                return Opened { missing, problem: self.opening.problem.take() };
             }
             let turn_is_next = next < self.connections.len() && left == 0;
             let until_ns = if turn_is_next { turn_ns } else { now + LOOK_UP_NS };
-            if let Ok(count) = self.epoll.wait_until(until_ns.min(deadline_ns)) {
+            if let Ok(count) = self.epoll.wait_until(until_ns.min(retry_ns).min(deadline_ns)) {
                 (0..count).for_each(|index| self.on_event(self.epoll.event(index)));
             }
         }
@@ -85,15 +163,15 @@ impl Worker<'_> {
 
     fn begin_to_open(&mut self, place: usize) -> Result<(), IoError> {
         let connection = &mut self.connections[place];
-        let endpoints = &self.endpoints[connection.server];
+        let endpoints = &self.opening.endpoints[connection.server];
         let began_ns = now_ns();
         let socket = Socket::connect(&endpoints[connection.endpoint % endpoints.len()])?;
         self.epoll.add(&socket, WRITABLE, token(place, connection.generation))?;
         connection.state = State::Connecting(socket);
         connection.opening_ns = began_ns;
-        self.connecting += 1;
+        self.opening.connecting += 1;
         let give_up_ns = began_ns + self.plan.timeout_ns;
-        self.opening.push_back((give_up_ns, place, connection.generation));
+        self.opening.deadlines.push_back((give_up_ns, place, connection.generation));
         self.housekeeping_ns = self.housekeeping_ns.min(give_up_ns);
         Ok(())
     }
@@ -102,7 +180,7 @@ impl Worker<'_> {
     pub(super) fn has_connected(&mut self, place: usize) {
         let now = now_ns();
         let connection = &mut self.connections[place];
-        self.opening_times.connected(now - connection.opening_ns);
+        self.opening.times.connected(now - connection.opening_ns);
         connection.opening_ns = now;
         match connection.begin_tls() {
             Ok(true) => self.shake(place),
@@ -120,7 +198,7 @@ impl Worker<'_> {
         match connection.shake(&mut self.cipher) {
             Ok(None) => self.look_again(place),
             Ok(Some(agreed)) => {
-                self.opening_times.shook(now_ns() - connection.opening_ns, agreed.resumed, agreed.protocol);
+                self.opening.times.shook(now_ns() - connection.opening_ns, agreed.resumed, agreed.protocol);
                 self.look_again(place);
                 self.has_opened(place);
                 // A server that spoke first has been read already, so that the kernel will not tell of it.
@@ -132,90 +210,93 @@ impl Worker<'_> {
 
     /// The connection is open; its next request may leave.
     pub(super) fn has_opened(&mut self, place: usize) {
-        self.connecting -= 1;
         let now = now_ns();
         let connection = &mut self.connections[place];
         connection.become_idle();
-        let endpoint = connection.endpoint % self.endpoints[connection.server].len();
-        if connection.open_at.replace(endpoint) != Some(endpoint) {
-            self.reached.count(connection.server, endpoint);
-        }
-        if let Some(closed_ns) = connection.closed_ns.take() {
-            self.reconnecting.reopened(closed_ns.max(self.start_ns), now, connection.pause_ns);
-            // Had it been tried earlier, it might have been open earlier by as much.
-            connection.own_late_ns = connection.own_late_ns.max(connection.pause_ns);
-        }
+        self.opening.has_opened(connection, self.start_ns, now);
         self.next_request(place, now);
     }
 
     pub(super) fn connect_failed(&mut self, place: usize, problem: &IoError) {
         self.measurement.tally.errors.count_system(ErrorKind::Connect, problem);
         self.note_error(place, ErrorKind::Connect);
-        self.problem.get_or_insert_with(|| problem.to_string());
+        self.opening.problem.get_or_insert_with(|| problem.to_string());
         // Another of the server's addresses may be better.
         self.connections[place].endpoint += 1;
         self.reopen_later(place);
     }
 
-    /// At once the first time, then after pauses, until an answer has come.
     pub(super) fn reopen_later(&mut self, place: usize) {
         let now = now_ns();
         let connection = &mut self.connections[place];
         if connection.is_opening() {
-            self.connecting -= 1;
+            self.opening.connecting -= 1;
         }
         connection.close();
         connection.closed_ns.get_or_insert(now);
-        connection.pause_ns = pause_ns(connection.failures, self.random.f64());
-        connection.failures = connection.failures.saturating_add(1);
+        let failures = connection.failures;
+        connection.failures = failures.saturating_add(1);
         if self.ending {
             return;
         }
-        if connection.pause_ns == 0 {
-            return self.open(place);
+        match self.opening.retries.put_off(place, failures, now) {
+            Ok(()) => {
+                connection.pause_ns = 0;
+                self.open(place);
+            }
+            Err(retry_ns) => self.housekeeping_ns = self.housekeeping_ns.min(retry_ns),
         }
-        let retry_ns = now + connection.pause_ns;
-        self.retries.push(Reverse((retry_ns, place)));
-        self.housekeeping_ns = self.housekeeping_ns.min(retry_ns);
     }
 
     /// Gives up what is being opened for too long, and opens again what has paused; returns when something of
     /// it is due next.
     pub(super) fn keep_opening(&mut self, now: u64) -> u64 {
-        while let Some(&(give_up_ns, place, generation)) = self.opening.front() {
-            let connection = &self.connections[place];
-            let waits = connection.generation == generation && connection.is_opening();
-            if waits && give_up_ns > now {
-                break;
-            }
-            self.opening.pop_front();
-            if waits && !self.ending {
-                let what = if connection.is_handshaking() { "TLS handshake" } else { "connection" };
+        while let Some(place) = self.opening.overdue(&self.connections, now) {
+            if !self.ending {
+                let is_handshaking = self.connections[place].is_handshaking();
+                let what = if is_handshaking { "TLS handshake" } else { "connection" };
                 self.connect_failed(place, &IoError::other(format!("no {what} within the timeout")));
             }
         }
-        let mut next_ns = self.opening.front().map_or(u64::MAX, |&(give_up_ns, ..)| give_up_ns);
-        while let Some(&Reverse((retry_ns, place))) = self.retries.peek() {
-            if retry_ns > now {
-                next_ns = next_ns.min(retry_ns);
-                break;
-            }
-            if let Err(later_ns) = self.retry_turn.take(now, ATTEMPTS_PER_TURN / self.plan.threads as u32) {
-                next_ns = next_ns.min(later_ns);
-                break;
-            }
-            self.retries.pop();
-            if !self.ending {
-                self.open(place);
+        let retry_ns = self.retry(now);
+        self.opening.deadlines.front().map_or(u64::MAX, |&(give_up_ns, ..)| give_up_ns).min(retry_ns)
+    }
+
+    /// Opens again what may be; returns when there is more to do.
+    fn retry(&mut self, now: u64) -> u64 {
+        loop {
+            match self.opening.retries.next(now) {
+                Ok(_) if self.ending => {}
+                Ok((place, pause_ns)) => {
+                    self.connections[place].pause_ns = pause_ns;
+                    self.open(place);
+                }
+                Err(later_ns) => return later_ns,
             }
         }
-        next_ns
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::due::Due;
+    use crate::endpoint::Endpoint;
+    use crate::plan::tests::plan;
+
+    #[test]
+    fn as_long_as_an_attempt_was_put_off_its_connection_is_late_by_the_generators_fault() {
+        let plan = plan("-c1 -t1 -R1 http://h/");
+        let endpoints: Endpoints = vec![Endpoint::Tcp(([127, 0, 0, 1], 80).into())].into();
+        let mut opening = Opening::new(&plan, 0, [endpoints.clone(), endpoints], 1);
+        let mut connection = Connection::new(0, 0, Due::Always, false, None);
+        (opening.connecting, connection.closed_ns, connection.pause_ns) = (1, Some(100), 30);
+        opening.has_opened(&mut connection, 0, 190);
+        assert_eq!((connection.own_late_ns, opening.connecting), (30, 0));
+        let (reconnecting, _, endpoints) = opening.finish();
+        assert_eq!((reconnecting.closed_ns, reconnecting.own_pause_ns), (90, 30));
+        assert_eq!(endpoints, [("127.0.0.1:80".to_owned(), 1)].into());
+    }
 
     /// When all are open, where each takes a round trip and turns are not what limits.
     fn opened_after(connections: usize, round_trip_ms: u64) -> u64 {
@@ -228,8 +309,8 @@ mod tests {
             if opened == connections {
                 return now_ms;
             }
-            for _ in 0..OPENING_AT_ONCE {
-                if begun < connections && under_way.len() < at_once(opened, OPENING_AT_ONCE) {
+            for _ in 0..FIRST_PER_TURN {
+                if begun < connections && under_way.len() < at_once(opened, FIRST_PER_TURN) {
                     under_way.push_back(now_ms + round_trip_ms);
                     begun += 1;
                 }

@@ -5,8 +5,8 @@ use crate::clock::now_ns;
 use crate::connection::State;
 use crate::epoll::{Event, ONCE, READABLE, WRITABLE};
 use crate::errors::ErrorKind;
+use crate::exchange::Answered;
 use crate::http::{Answer, blank_bytes, shown};
-use crate::measurement::Answered;
 use crate::socket::Received;
 use crate::tls::is_alert;
 
@@ -145,7 +145,7 @@ impl Worker<'_> {
             recorded,
         });
         let captured = self.connections[place].reader.captured();
-        if let (Some(script), Some(captured)) = (&self.script, captured)
+        if let (Some(script), Some(captured)) = (&self.source.script, captured)
             && self.failure.is_none()
             && let Err(problem) = script.response(answer.status, captured)
         {

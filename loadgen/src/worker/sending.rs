@@ -5,10 +5,10 @@ use crate::clock::now_ns;
 use crate::epoll::{ONCE, READABLE, WRITABLE};
 use crate::error::Error;
 use crate::errors::ErrorKind;
+use crate::exchange::Sent;
 use crate::http::HttpError;
 use crate::http::request::Batch;
 use crate::lateness::own_late_ns;
-use crate::measurement::Sent;
 use crate::plan::Pacing;
 use crate::script::WorkerState;
 
@@ -50,7 +50,7 @@ impl Worker<'_> {
         if over || !connection.is_idle() || self.failure.is_some() {
             return;
         }
-        if let (Some(script), true) = (&self.script, connection.may_be_delayed()) {
+        if let (Some(script), true) = (&self.source.script, connection.may_be_delayed()) {
             match script.delay_ns() {
                 Ok(Some(delay_ns)) => {
                     connection.delay(now.saturating_sub(self.start_ns), delay_ns, self.plan.duration_ns)
@@ -82,12 +82,13 @@ impl Worker<'_> {
     /// `free_ns`: when the connection became free, if that was behind the due time.
     pub(super) fn send(&mut self, place: usize, free_ns: Option<u64>, now: u64) {
         let made;
-        let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&mut self.fixed, &self.script) {
+        let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&mut self.source.fixed, &self.source.script)
+        {
             (Some(rotations), _) => {
                 let request = rotations[self.connections[place].server].next();
                 (&request.bytes, request.batch.clone(), now)
             }
-            (None, Some(script)) => match request_of(script, &mut self.latest_batch) {
+            (None, Some(script)) => match request_of(script, &mut self.source.latest_batch) {
                 Ok(None) => return,
                 Ok(Some((string, batch))) => {
                     made = string;

@@ -47,9 +47,11 @@ impl Worker<'_> {
             }
             Wait::Busily(until_ns) => until_ns,
         };
-        let (epoll, answers_may_come) = (&mut self.epoll, answer_sent_ns.is_some());
+        // Where nothing is under way no look delays what is due; that a free connection was closed is seen
+        // behind that.
+        let (epoll, events_may_come) = (&mut self.epoll, self.busy + self.opening.connecting > 0);
         let (count, spare_ns) =
-            busily(until_ns, now_ns, || if answers_may_come { epoll.look() } else { Ok(0) })?;
+            busily(until_ns, now_ns, || if events_may_come { epoll.look() } else { Ok(0) })?;
         self.spun_ns += spare_ns;
         Ok(count)
     }
@@ -74,11 +76,13 @@ impl Worker<'_> {
                 return Ok(count);
             }
         }
-        let (count, set_to_ns) = self.epoll.wait_within(earliest_ns, wanted_ns, latest_ns)?;
-        if let Some(set_to_ns) = set_to_ns {
-            self.habits.woke_late(now_ns().saturating_sub(set_to_ns));
+        let ahead_ns = self.ahead.begins(earliest_ns, wanted_ns, latest_ns);
+        let waited = self.epoll.wait_within(earliest_ns, wanted_ns, latest_ns, ahead_ns)?;
+        if let Some(until_ns) = waited.until_ns {
+            self.habits.woke_late(now_ns().saturating_sub(until_ns));
+            self.ahead.ended(until_ns);
         }
-        Ok(count)
+        Ok(waited.count)
     }
 
     /// What this thread had used when each step began, as soon as it comes by; returns when the next begins.

@@ -140,9 +140,10 @@ fn large_bodies_go_through_in_both_directions() {
     let file = authority.path("body");
     std::fs::write(&file, &body).unwrap();
     let (body, ca) = (format!("@{file}"), authority.file());
+    // One request for each connection: none can be kept waiting until the end.
     let run = loadgen(&[
         "-R10",
-        "-c2",
+        "-c5",
         "-t1",
         "-d500ms",
         "-T",
