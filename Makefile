@@ -55,7 +55,7 @@ RUNS := experiments/reproduce.yaml $(if $(filter quick smoke,$(PROFILE)),,$(REPO
 DUETS := $(patsubst %,experiments/%.yaml,$(if $(filter smoke,$(PROFILE)),wal,report-3 wal compaction gc cache value-size report-5))
 
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
-reproduce: setup ## build, measure the main table and seven duets (quick: about 20 min), write the HTML study; resumes when interrupted
+reproduce: setup ## build, measure the main table and seven duets (quick: 20 to 30 min), write the HTML study; resumes when interrupted
 	@$(KVSTUDY) plan $(RUNS) $(addprefix --duets ,$(DUETS)) --profile $(PROFILE) --total
 	$(KVSTUDY) build
 	@status=0; \
@@ -177,6 +177,10 @@ NETNS = $(if $(filter 0,$(shell id -u)),,KVSTUDY_NO_NETNS=1)
 test-hosts: build ## the service on one host, generators on others, and what may happen to them: four network namespaces with sshd (root, about 8 min)
 	$(BIN)/python -m pytest -m machine tests/hosts
 
+.PHONY: kill-hosts
+kill-hosts: build ## workers, agents, hosts, links and the scheduler go at KILLS=30 random moments: what is left? (root, about 12 min); SEED=N for the same ones again
+	KILLS=$(or $(KILLS),30) SEED=$(SEED) $(BIN)/python -m pytest -q -s tests/hosts/kill_hosts.py
+
 # ---- benchmarks and longer tests, none of them needed by the study ------------------------------------------------
 
 JDK25 = JAVA_HOME="$$($(BIN)/python -c 'from kvstudy.subject.jdk import find_jdk; print(find_jdk().home)')"
@@ -189,8 +193,8 @@ MINUTES ?= 20
 HISTORIES ?= 64
 OPERATIONS ?= 160000
 
-bench-engine: build ## the store beside RocksDB in process, alternating rounds (about 5 min)
-	$(JDK25) $(AWAKE) service/bench/bench_engine.sh
+bench-engine: build ## the store beside RocksDB in process, alternating rounds (about 5 min); BESIDE=JAR: beside another build's instead
+	$(JDK25) $(AWAKE) $(if $(BESIDE),$(BIN)/python service/bench/bench_engine_beside.py --beside $(BESIDE),service/bench/bench_engine.sh)
 
 engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
 	$(JDK25) $(AWAKE) service/bench/bench_engine.sh costs
@@ -212,6 +216,10 @@ bench-analysis: setup ## 1 000 and 10 000 run folders to tables, ten more, and a
 
 bench-scaling: build ## a plan of 10 000 runs, a scheduler with 100 idle workers, 100 results made one (under 3 min); writes docs/scaling.md
 	$(BIN)/python tests/bench/scaling.py --write docs/scaling.md
+
+.PHONY: bench-hosts
+bench-hosts: build ## what hosts cost beside goals: when generators begin, how soon the first launch is, an idle worker (root, about 10 min, quiet; ROUNDS=10); ONLY=idle: that alone
+	$(BIN)/python tests/hosts/hosts_cost.py --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),10) $(if $(ONLY),--only $(ONLY))
 
 bench-awake: build ## what sleeping processors cost: response times of a null server, and what the machine's host takes (about 1.5 min)
 	$(BIN)/python tests/bench/awake.py
@@ -256,7 +264,7 @@ fuzz-service: setup ## REQUESTS=1000000 random and damaged requests over real co
 hostile-service: setup ## 200 unread ranges, 10 000 idle connections, large values through the cache and a fast writer at once, with a heap of 128 MB: p99 of GET
 	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=HostileClientsTest -Dkv.hostile.full=true
 
-bench-value-size: build ## latency of PUT and GET from 1 KiB to 1 MiB; fails when a size is out of line with its neighbours (about 1 min)
+bench-value-size: build ## latency of PUT and GET from 1 KiB to 1 MiB; fails when a size is out of line with the others (about 1 min)
 	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_value_size.py $(if $(HANDLER),--handler $(HANDLER))
 
 soak-service: build ## MINUTES=20 of mixed load on 10 million records with a heap of 128 MB

@@ -5,8 +5,9 @@
     kvstudy.histogram(run_id)                      latencies of one run as a HdrHistogram
     %load_ext kvstudy                              in a notebook: its theme, tables and one-line errors
 
-Imports run downwards only: ``present → analyse → record → plan`` and ``measure → record → plan``; ``analyse``
-and ``present`` never import ``measure``, so that looking at a run can never start a process.
+Imports run downwards only. ``measure`` imports ``subject``, ``hosts``, ``record``, ``plan`` and
+``analyse``; ``present`` imports ``analyse``, ``record`` and ``plan``. ``analyse`` and ``present`` never
+import ``measure``, so that looking at a run can never measure one.
 """
 
 from importlib import import_module

@@ -612,18 +612,19 @@ def report(out: Path | None, experiment: str | None) -> None:
 
 @commands.command()
 def findings() -> None:
-    """What the runs that are there say, as Markdown: the sentences of the study's first page."""
+    """What the runs that are there say, as Markdown: the tables of the study's first page."""
     from kvstudy.present import answers, notebook, options
     from kvstudy.present import findings as found
 
     tables = notebook.all_tables()
     reference = notebook.beside(tables)
+    duets = options.measured_duets()
     for text in (
-        found.render(tables, answers.SERVICE, reference),
-        answers.summarize_options(tables, reference, options.measured_duets()),
+        found.render(tables, answers.SERVICE, reference, duets),
+        answers.summarize_options(tables, reference, duets),
         found.render(tables, answers.RULER, reference),
     ):
-        click.echo(text.data)
+        click.echo(f"{text.data}\n")
 
 
 @commands.command()

@@ -1,4 +1,4 @@
-"""When a run speaks about the machine and not about the service: its host or other programs took the CPU.
+"""When a run measured the machine and not the service: its host or other programs took the CPU.
 
 Decided by what the kernel counted, never by a latency: a run may be measured again for this, and for nothing
 else.

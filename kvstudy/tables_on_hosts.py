@@ -4,7 +4,7 @@
         rebuild(roots, tidy_root, spread=spread)
 
 A part of the tables is a function of its runs and of the code (analyse/tidy): it has the same bytes wherever
-it is made. So a host that does not see the runs is sent them, a part of one that is lost is made by another,
+it is made. So a host that does not see the runs is sent them, a part that one cannot make is made by another,
 and what no host is left for is made here. The cluster is put up when there is work for it.
 """
 
@@ -23,7 +23,7 @@ from kvstudy.analyse.tidy import part
 from kvstudy.analyse.tidy.build import Spread
 from kvstudy.analyse.tidy.part import Task
 from kvstudy.analyse.tidy.seals import seal_of
-from kvstudy.errors import HostLost, KvstudyError
+from kvstudy.errors import FormatError, KvstudyError, RunFolderError
 from kvstudy.hosts.cluster import Hosts
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostsFile
@@ -105,9 +105,12 @@ class _Work:
                 return
             try:
                 task = self._make_there(host, station, number, task)
-            except HostLost as lost:
+            except (RunFolderError, FormatError):  # of the run: every host would say so
+                self._is_over.set()
+                raise
+            except KvstudyError as error:  # it is lost, its disk is full, its code is another
                 self._left.put((number, task))
-                print(f"makes no more tables: {lost.message}", file=sys.stderr)
+                print(f"makes no more tables: {host.named(error).message}", file=sys.stderr)
                 return
             except BaseException:
                 self._is_over.set()

@@ -62,7 +62,7 @@ class _Worker:
     def __init__(self):
         # In a session of its own: Ctrl-C is for who waits for the answers, and ends it.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-P", "-m", __name__],  # a folder kvstudy where it runs is not this one
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

@@ -59,6 +59,16 @@ def test_every_task_is_answered_once_by_processes_that_end(two_processors):
     assert not [pid for pid in pids if is_there(pid)]
 
 
+def test_a_folder_named_kvstudy_where_it_runs_is_not_taken_for_this_one(
+    two_processors, tmp_path, monkeypatch
+):
+    other = tmp_path / "kvstudy" / "__init__.py"
+    other.parent.mkdir()
+    other.write_text("raise SystemExit('another kvstudy')")
+    monkeypatch.chdir(tmp_path)
+    assert sorted(workers.processes(print_much, [1, 2, 3])) == [1, 2, 3]
+
+
 def test_one_task_needs_no_process():
     assert list(workers.processes(pid_of, [1])) == [os.getpid()]
 

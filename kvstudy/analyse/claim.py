@@ -41,7 +41,7 @@ RULES = {
     MEDIAN: "median over runs with a bootstrap interval (analyse.comparison.intervals)",
     HELD: "a rate is held when the median over repeats achieves 99 % of it (analyse.rates)",
     SEARCH: "posterior of the knee from all trials of a search (plan.knee)",
-    LINK: "two permutation tests between repeats, corrected for the page (analyse.linked)",
+    LINK: "the largest p of three permutation tests, corrected for the page (analyse.linked)",
     INTERVENTION: "permutation within pairs of runs, as usual and with one thing held off "
     "(analyse.intervention)",
 }
@@ -67,7 +67,7 @@ class Claim:
     ``ends``: the measure itself on both sides. ``also``: what changed together with the variant, and may be
     why as well. ``extent``: least and most of runs too few for an interval. ``within_percent``: the
     difference that *the same* excludes; ``findable_percent``: the one that these runs would have found; None:
-    none.
+    none. ``chosen_from``: of how many this is the largest.
     """
 
     subject: Place
@@ -87,6 +87,7 @@ class Claim:
     extent: tuple[float, float] | None = None
     within_percent: float | None = None
     findable_percent: float | None = None
+    chosen_from: int = 1
 
     def __post_init__(self) -> None:
         assert self.unit in UNITS, f"unknown unit: unit={self.unit}"
@@ -106,12 +107,13 @@ class Claim:
 def comparison_claim(row, baseline: str, variant: str, experiment: str = "") -> Claim:
     """``row``: one of ``configuration.comparisons``, as ``itertuples`` gives it."""
     found = row.found - 1 if math.isfinite(row.found) else None
+    few = min(row.runs_before, row.runs_after) < MIN_RUNS
     return Claim(
         subject=place(row, experiment),
         measure=row.measure,
         unit="ratio",
         estimate=row.ratio,
-        interval=_pair(row.low, row.high),
+        interval=None if few else _pair(row.low, row.high),
         word=row.word,
         why=row.why,
         runs=int(row.runs_before + row.runs_after),

@@ -18,7 +18,7 @@ from kvstudy.plan.subject import KV_SERVICE, SERVER_PROGRAMS, SUBJECT
 from kvstudy.record.run_folder import SealedRun
 
 NOT_RECORDED = "not recorded"
-_ASKED = ("arrivals", "spin", "timeout_s", "jvm", "pause", "fill", "awake", "head_start_bytes")
+_ASKED = ("arrivals", "spin", "timeout_s", "jvm", "pause", "fill", "awake", "head_start_bytes", "statuses")
 _NONE_BEFORE = ("head_start_bytes",)  # what no run had before it was noted
 # Facts of machine.json that make it another machine when they differ; processors_awake and pinning are
 # columns of their own.
@@ -40,11 +40,14 @@ _MACHINE = (
     "file_system",
     "mount_options",
 )
+_OURS = {"program", "build"}  # keys of a subject that is of this project
 _SIZES = ("memory_bytes", "swap_bytes")
 _GIB = 2**30  # two starts of one virtual machine differ by some megabytes of memory
 ONE_MACHINE = "one machine"  # service and generator side by side
 COLUMNS = (
     *_ASKED,
+    "subject",
+    "profiler",
     "pinning",
     "service_program",
     "generator_program",
@@ -59,19 +62,27 @@ def conditions_of_run(run: SealedRun) -> dict[str, str]:
     facts, machine = run.facts, run.machine
     return {
         **{name: _text(facts, name) for name in _ASKED},
+        "subject": _subject(facts),
+        "profiler": _profiler(facts),
         "pinning": _text(machine, "pinning"),
         "service_program": _service_program(facts),
         "generator_program": _digest(facts, facts["generator"]),
         "script_digest": _digest(facts, "script"),
-        "machine": _machine(machine),
+        "machine": machine_identity(machine),
         "hosts": hosts_of_run(run),
     }
 
 
 def clock_bound_s(run: SealedRun) -> float:
     """How far the times of the service's events may be off those of the answers: over a network both are
-    noted by clocks of different hosts."""
-    return max((one["bound_us"] for one in _clocks_of_service(run)), default=0.0) / 1e6
+    noted by clocks of different hosts, and either may have wandered in between."""
+    compared = _clocks_of_service(run)
+    if not compared:
+        return 0.0
+    clocks = run.machine["clocks"]
+    wandered = clocks.get("wandered_us", {})
+    both = wandered.get(run.facts["hosts"]["service"], 0.0) + wandered.get(clocks["reference"], 0.0)
+    return (max(one["bound_us"] for one in compared) + both) / 1e6
 
 
 def clock_offset_s(run: SealedRun) -> float:
@@ -93,6 +104,21 @@ def _text(facts: dict, name: str) -> str:
         return NOT_RECORDED
     value = facts.get(name)
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _subject(facts: dict) -> str:
+    """Where and how another service than ours was reached, and what it was told. Ours is told by its program
+    and options, whichever revision it was built from; runs of before there were subjects have no other."""
+    noted = facts.get("subject")
+    return json.dumps(None if noted is None or _OURS & noted.keys() else noted, sort_keys=True)
+
+
+def _profiler(facts: dict) -> str:
+    """What it counted, and by what it sampled the CPU; null of a run without one."""
+    if not facts.get("profile"):
+        return json.dumps(None)
+    engine = (facts.get("profiler") or {}).get("cpu_engine", NOT_RECORDED)
+    return json.dumps({"events": facts["profile"], "cpu_engine": engine}, sort_keys=True)
 
 
 def _service_program(facts: dict) -> str:
@@ -117,8 +143,15 @@ def hosts_of_run(run: SealedRun) -> str:
     if not (hosts := run.facts.get("hosts")):
         return ONE_MACHINE
     noted = run.machine.get("hosts") or {}
-    generators = {name: json.loads(_machine(noted.get(name, {}), "{}")) for name in hosts["generators"]}
+    generators = {
+        name: json.loads(machine_identity(noted.get(name, {}), "{}")) for name in hosts["generators"]
+    }
     return json.dumps({"service": hosts["service"], "generators": generators}, sort_keys=True)
+
+
+def has_known_program(service_program: str) -> bool:
+    """Of the column: whether a rebuilt service would have been told from the one before."""
+    return f'"digest": "{NOT_RECORDED}"' not in service_program
 
 
 def hosts_in_words(hosts: str) -> str:
@@ -130,12 +163,10 @@ def hosts_in_words(hosts: str) -> str:
     return f"service {where}, loaded by {' and '.join(names['generators'])}"
 
 
-def in_whole_gib(machine: dict) -> dict:
-    """Facts of a machine with its memory as equal as two starts of it leave it."""
-    sizes = {name: machine[name] for name in _SIZES if isinstance(machine.get(name), int)}
-    return machine | {name: round(size / _GIB) * _GIB for name, size in sizes.items()}
-
-
-def _machine(machine: dict, otherwise: str = NOT_RECORDED) -> str:
-    known = in_whole_gib({name: machine[name] for name in _MACHINE if name in machine})
+def machine_identity(machine: dict, otherwise: str = NOT_RECORDED) -> str:
+    """JSON of the facts that make it this machine and no other; ``otherwise`` where none of them was
+    noted."""
+    known = {name: machine[name] for name in _MACHINE if name in machine}
+    sizes = {name: known[name] for name in _SIZES if isinstance(known.get(name), int)}
+    known |= {name: round(size / _GIB) * _GIB for name, size in sizes.items()}
     return json.dumps(known, sort_keys=True) if known else otherwise

@@ -23,7 +23,7 @@ from kvstudy.analyse import conditions, percentile_grid, validity
 from kvstudy.analyse.comparison import families, outcomes, power
 from kvstudy.analyse.comparison.intervals import CONFIDENCE
 from kvstudy.analyse.comparison.pairs import pair
-from kvstudy.analyse.comparison.words import ALPHA
+from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE
 from kvstudy.analyse.tables import Tables
 
 # One series of runs over connections, threads and rates …
@@ -51,17 +51,18 @@ CONFIGURATION = [*SERIES, "connections", "threads", "pinning", "offered_rate_rps
 COMBINATION = "combination"
 
 # What changes together with a factor and so cannot be held equal in a comparison over it. A label stands for
-# a change to the service, so its program may differ; within one side it may not, as nothing else.
+# a change to the service, so its program may differ (and with it the build that a subject names); within one
+# side it may not, as nothing else.
 _FOLLOWS = {
     "label": {"service_program"},
     "variant": {"service_options", "jvm"},
     # only what writes has a head start
-    "workload": {"data", "method", "fill", "head_start_bytes", "script_digest"},
+    "workload": {"data", "method", "fill", "head_start_bytes", "script_digest", "statuses"},
     "data": {"fill"},
     "connections": {"threads", "pinning"},
     "threads": {"pinning"},
     "experiment": {"label"},
-    "server": {"variant", "service_program", "service_options", "jvm", "fill"},
+    "server": {"variant", "subject", "service_program", "service_options", "jvm", "fill"},
     "generator": {"generator_program", "arrivals", "spin"},
 }
 RATE, CPU, INVALID = "achieved rate", "CPU per request", "invalid runs"  # measures beside the percentiles
@@ -91,12 +92,25 @@ COMPARISON_COLUMNS = [
     "p_same",
     "same_within",
     "noise",
+    "slack",
     "found",
     "family",
     "why",
 ]
 _PLACE = COMPARISON_COLUMNS[:4]
-_NUMBERS = ("before", "after", "ratio", "low", "high", "p", "p_same", "same_within", "noise", "found")
+_NUMBERS = (
+    "before",
+    "after",
+    "ratio",
+    "low",
+    "high",
+    "p",
+    "p_same",
+    "same_within",
+    "noise",
+    "slack",
+    "found",
+)
 _WHOLE_NUMBERS = (
     "connections",
     "threads",
@@ -217,11 +231,15 @@ def comparisons(
     word, corrected for all rows at ``share`` of a page's error (``with_words``; None: no word yet, for rows
     that join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one
     label. ``apart``: all runs of one side were made before all of the other. ``invalid_before`` of
-    ``of_before`` runs were made invalid by the service, those left out for reasons from outside not counted;
-    ``found``: the ratio that these runs could have found; ``confidence``: of every interval.
+    ``of_before`` runs were made invalid by the service (``lost_runs``);
+    ``slack``: how much of a ratio's logarithm whole microseconds hide; ``found``: the ratio that these runs
+    could have found, whichever side it favours; infinite where a side lost a larger share of its runs, since
+    what favours that side is never said; ``confidence``: of every interval.
     """
-    runs = configured(tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)])
+    runs = configured(tables.runs[~tables.runs["profiled"]])
     runs = runs[runs[factor].isin([before, after])]
+    from_outside = runs.loc[runs["excluded"] == validity.OUTSIDE].groupby("configuration").size()
+    runs = runs[runs["excluded"] != validity.OUTSIDE]
     distinguishing, keys = _distinguishing_values(runs, factor), comparison_key(runs, factor)
     measured = _measures(tables, runs[runs["verdict"] != validity.FAIL], percentiles, cpu)
     values = {
@@ -230,7 +248,9 @@ def comparisons(
     }
     names = sorted(measured["measure"].unique())
     rows = []
-    for _, group in runs.groupby(keys, sort=True):
+    # Of many columns each part is slow to take.
+    told = [factor, "configuration", *_PLACE, "excluded", "same_within", "start_utc"]
+    for _, group in runs[list(dict.fromkeys(told))].groupby(keys, sort=True):
         sides = [
             [mine for _, mine in group[group[factor] == side].groupby("configuration", sort=True)]
             for side in (before, after)
@@ -241,7 +261,7 @@ def comparisons(
         for first, second in pairs:
             ends = first["configuration"].iloc[0], second["configuration"].iloc[0]
             differs = " against ".join(dict.fromkeys(filter(None, (distinguishing[end] for end in ends))))
-            outcome = lost_runs(first, second)
+            outcome = lost_runs(first, second, *(int(from_outside.get(end, 0)) for end in ends))
             common = {
                 **{name: first[name].iloc[0] for name in _PLACE},
                 "differs": differs,
@@ -303,13 +323,20 @@ def with_words(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFram
     found = [
         np.nan
         if row.measure == INVALID
-        else power.detectable(row.noise, row.runs_before, row.runs_after, alpha)
-        for row in rows.itertuples()
+        else np.inf
+        if _forbids(BETTER.get(row.measure, "lower"), outcome)
+        else power.detectable(row.noise, row.runs_before, row.runs_after, alpha, row.slack)
+        for row, outcome in zip(rows.itertuples(), outcomes_of, strict=True)
     ]
     words, whys = (pd.Series(part, index=rows.index, dtype=object) for part in zip(*said, strict=True))
     return rows.assign(word=words, why=whys, found=np.array(found, dtype=float), family=len(rows)).astype(
         dict.fromkeys(_WHOLE_NUMBERS, "int64")
     )
+
+
+def _forbids(better: str, outcome: tuple[int, int, int, int]) -> bool:
+    """Whether lost runs forbid to say a difference of one direction or both."""
+    return any(outcomes.allowed(word, *outcome) != word for word in BELOW_AND_ABOVE[better])
 
 
 def compare_values(
@@ -330,14 +357,23 @@ def compare_values(
         "p": found.p,
         "p_same": found.p_same,
         "noise": found.noise,
+        "slack": found.slack,
         "runs_before": found.runs_before,
         "runs_after": found.runs_after,
     }
 
 
-def lost_runs(first: pd.DataFrame, second: pd.DataFrame) -> dict[str, int]:
-    """Of the runs of either side, without those excluded from outside, how many the service made invalid."""
+def lost_runs(
+    first: pd.DataFrame, second: pd.DataFrame, outside_before: int = 0, outside_after: int = 0
+) -> dict[str, int]:
+    """Of the runs of either side, without those excluded from outside, how many the service made invalid.
+    ``outside_before``, ``outside_after``: so many were excluded from outside. Where that befell one side more
+    often than chance does, it was not from outside alone, and these count as well."""
     counts = [(int((side["excluded"] == validity.SERVICE).sum()), len(side)) for side in (first, second)]
+    outside = outside_before, outside_after
+    before, after = ((lost, lost + of) for lost, (_, of) in zip(outside, counts, strict=True))
+    if outcomes.outcome_p(*before, *after) <= ALPHA:
+        counts = [(bad + lost, of + lost) for lost, (bad, of) in zip(outside, counts, strict=True)]
     return {
         "invalid_before": counts[0][0],
         "of_before": counts[0][1],
@@ -372,6 +408,7 @@ def _compared_outcomes(outcome: dict) -> dict:
         "p": outcomes.outcome_p(*outcome.values()),
         "p_same": 1.0,
         "noise": np.nan,
+        "slack": 0.0,
         "runs_before": outcome["of_before"],
         "runs_after": outcome["of_after"],
     }

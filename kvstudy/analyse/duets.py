@@ -18,7 +18,8 @@ import pandas as pd
 from kvstudy.analyse import schema
 from kvstudy.analyse.claim import CLOSED_LOOP, DUET, Claim, Place
 from kvstudy.analyse.comparison import launches, stopping
-from kvstudy.analyse.comparison.stopping import Lost, MeasureResult
+from kvstudy.analyse.comparison.lost import Lost
+from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.conditions import hosts_in_words
 from kvstudy.analyse.duet_observation import observe_duet
 from kvstudy.analyse.tables import Duets

@@ -5,22 +5,26 @@ memory, with the connections.
     runs_with_work(tables, growth)        its latency runs, with ``work`` and ``line``
     points(tables, growth)        one row per run and measure
     at_each(tables, growth)       medians at each amount of work
-    steps(tables, growth)         medians at the least and the most work of each line
+    steps(tables, growth)         claims of each line: the most work over the least
     compared(tables)              the most work against the least: a word for each measure; one family
 """
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from kvstudy.analyse import percentile_grid
+from kvstudy.analyse.claim import COMPARISON, Claim, Place
 from kvstudy.analyse.comparison import families
+from kvstudy.analyse.comparison.pairs import pair
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, TOO_FEW
 from kvstudy.analyse.configuration import (
     COMPARISON_COLUMNS,
     CPU,
+    RESOLUTION_US,
     comparisons,
     configured,
     why_not_repeats,
@@ -36,7 +40,6 @@ MEASURES = (P99, CPU, MEMORY)
 PERCENTILES = (50.0, 99.0)
 COLUMNS = ["growth", "line", "least", "most", *COMPARISON_COLUMNS]
 AT_COLUMNS = ["line", "measure", "work", "value", "runs"]
-STEP_COLUMNS = ["line", "measure", "least", "most", "before", "after", "runs_before", "runs_after", "why"]
 
 
 @dataclass(frozen=True)
@@ -143,20 +146,62 @@ def at_each(tables: Tables, growth: Growth) -> pd.DataFrame:
     return frame.sort_values("work", kind="stable", ignore_index=True)
 
 
-def steps(tables: Tables, growth: Growth) -> pd.DataFrame:
-    """STEP_COLUMNS: of each line and measure the medians at the least and at the most work; NaN where the
-    runs of these differ in more than the work, and ``why``; no row where there is one amount of work."""
-    rows = []
+@dataclass(frozen=True)
+class Step:
+    """From the ``least`` work of a ``line`` to the ``most``. ``claims``: of each of MEASURES that was read
+    there, the most over the least; without a number where the runs differ in more than the work, and
+    ``why``."""
+
+    line: str
+    least: float
+    most: float
+    claims: tuple[Claim, ...]
+
+
+def steps(tables: Tables, growth: Growth) -> tuple[Step, ...]:
+    """Of each line with two amounts of work, in the words of ``compared``; memory has none: it is no cost of
+    a request."""
+    found: dict[str, dict] = {}
     for (line, measure), part in _valid(tables, growth).groupby(["line", "measure"], sort=False):
         least, most = part["work"].min(), part["work"].max()
-        if not least < most:
-            continue
-        ends = [part[part["work"] == work] for work in (least, most)]
-        whys = [why_not_repeats(pd.concat(ends), growth.along), *map(why_not_repeats, ends)]
-        why = next(filter(None, whys), "")
-        middle = [np.nan if why else median(end["value"]) for end in ends]
-        rows.append((line, measure, least, most, *middle, *map(len, ends), why))
-    return pd.DataFrame(rows, columns=STEP_COLUMNS)
+        if least < most:
+            step = found.setdefault(line, {"least": least, "most": most, "claims": []})
+            ends = [part[part["work"] == work] for work in (least, most)]
+            step["claims"].append(_step(tables, growth, line, measure, ends))
+    return tuple(Step(line, one["least"], one["most"], tuple(one["claims"])) for line, one in found.items())
+
+
+def _step(tables: Tables, growth: Growth, line: str, measure: str, ends: list[pd.DataFrame]) -> Claim:
+    whys = [why_not_repeats(pd.concat(ends), growth.along), *map(why_not_repeats, ends)]
+    why = next(filter(None, whys), "")
+    claim = Claim(
+        Place(line, experiment=growth.experiment),
+        measure,
+        "ratio",
+        np.nan,
+        runs=sum(map(len, ends)),
+        rule=COMPARISON,
+        sides=(len(ends[0]), len(ends[1])),
+        word=CANNOT_TELL,
+        why=why,
+    )
+    if why:
+        return claim
+    resolution = RESOLUTION_US if measure == P99 else 0.0
+    found = pair(ends[0]["value"], ends[1]["value"], resolution=resolution)
+    rows = tables.cached(compared)
+    rows = rows[(rows["growth"] == growth.experiment) & (rows["line"] == line) & (rows["measure"] == measure)]
+    said = next(rows.itertuples()) if len(rows) == 1 else None
+    few = min(claim.sides) < MIN_RUNS
+    return replace(
+        claim,
+        estimate=found.ratio,
+        interval=None if few else (found.low, found.high),
+        ends=(median(ends[0]["value"]), median(ends[1]["value"])),
+        word=said.word if said else CANNOT_TELL if few or measure != MEMORY else "",
+        why=said.why if said else TOO_FEW if few else "",
+        within_percent=100 * said.same_within if said else None,
+    )
 
 
 def _valid(tables: Tables, growth: Growth) -> pd.DataFrame:

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse import percentile_grid
-from kvstudy.analyse.comparison import power
+from kvstudy.analyse.comparison import pairs, power
 from kvstudy.analyse.comparison.words import MIN_RUNS
-from kvstudy.analyse.configuration import CPU, configured
+from kvstudy.analyse.configuration import CPU, RESOLUTION_US, configured
 from kvstudy.analyse.tables import Tables
 
 REPEATS = 6  # a side, as most comparisons of options have
@@ -44,7 +44,8 @@ def by_configuration(
 ) -> pd.DataFrame:
     """Columns: configuration, workload, connections, offered_rate_rps, measure, runs, noise (standard
     deviation of the logarithm), share_found (how often ``repeats`` runs a side find a true ``ratio``), found
-    (the ratio that they find in four of five). Believed runs of the service, of configurations with at least
+    (the ratio that they find in four of five), slack (of the logarithm of a ratio, which whole microseconds
+    hide). Believed runs of the service, of configurations with at least
     MIN_RUNS of them."""
     believed = tables.select(server="kv-service").believed()
     runs = configured(believed.runs)
@@ -63,7 +64,8 @@ def by_configuration(
         measured = runs.merge(value.set_axis(["run_id", "value"], axis=1), on="run_id")
         for configuration, group in measured.groupby("configuration", sort=True):
             if len(group) >= MIN_RUNS:
-                noise = float(np.log(group["value"]).std(ddof=1))
+                noise, middle = float(np.log(group["value"]).std(ddof=1)), float(group["value"].median())
+                slack = pairs.slack(middle, middle, 0.0 if measure == CPU else RESOLUTION_US)
                 rows.append(
                     [
                         configuration,
@@ -71,8 +73,9 @@ def by_configuration(
                         measure,
                         len(group),
                         noise,
-                        power.share_found(noise, repeats, repeats, ratio),
-                        power.detectable(noise, repeats, repeats),
+                        power.share_found(noise, repeats, repeats, ratio, slack=slack),
+                        power.detectable(noise, repeats, repeats, slack=slack),
+                        slack,
                     ]
                 )
     return pd.DataFrame(
@@ -87,6 +90,7 @@ def by_configuration(
             "noise",
             "share_found",
             "found",
+            "slack",
         ],
     )
 
@@ -98,13 +102,13 @@ def certainty(
     ratio: float = 1.05,
 ) -> pd.DataFrame:
     """COLUMNS: medians over configurations with the least and the most; ``found_percent``: the change that
-    ``repeats`` runs a side find in four of five at the median noise; ``runs_needed``: a side, to find
-    ``ratio`` so (NA: over 100)."""
+    ``repeats`` runs a side find in four of five at the median noise and slack; ``runs_needed``: a side, to
+    find ``ratio`` so (NA: over 100)."""
     rows = []
     for measure, group in by_configuration(tables, percentiles, repeats, ratio).groupby(
         "measure", sort=False
     ):
-        noise, share = group["noise"], group["share_found"]
+        noise, share, slack = group["noise"], group["share_found"], float(group["slack"].median())
         rows.append(
             [
                 measure,
@@ -112,8 +116,8 @@ def certainty(
                 int(group["runs"].sum()),
                 *(100 * noise.agg(["median", "min", "max"])),
                 *share.agg(["median", "min", "max"]),
-                100 * (power.detectable(float(noise.median()), repeats, repeats) - 1),
-                power.runs_needed(float(noise.median()), ratio),
+                100 * (power.detectable(float(noise.median()), repeats, repeats, slack=slack) - 1),
+                power.runs_needed(float(noise.median()), ratio, slack=slack),
             ]
         )
     return pd.DataFrame(rows, columns=COLUMNS).astype({"runs_needed": "Int64"})

@@ -2,6 +2,7 @@
 decides more with fewer launches.
 
     found = option_duets(duets(study_duets()))     of all duets those whose sides are values of one option
+    answers(found)                                 a row per question, as options.compared_options has them
     rows = with_duets(compared_options(tables), found)
                                                    the same table, each row ``by`` a duet or by runs
 
@@ -56,7 +57,7 @@ def with_duets(compared: pd.DataFrame, found: Sequence[Duet], own: Iterable[str]
     """``compared``: rows of ``options.compared_options``; ``own``: experiments whose runs are the reader's.
     Rows of both, with ``by``, ``is_own`` and ``beside``."""
     runs = compared.assign(by=BY_RUNS, is_own=compared["experiment"].isin(list(own)), beside="")
-    rows = _rows(found)
+    rows = answers(found)
     if rows.empty:
         return runs
     asked, answered = _keys(rows, QUESTION), _keys(rows[rows["word"] != CANNOT_TELL], ROW)
@@ -80,7 +81,7 @@ def with_duets(compared: pd.DataFrame, found: Sequence[Duet], own: Iterable[str]
     return pd.concat([part for part in (runs, rows) if len(part)], ignore_index=True)
 
 
-def _rows(found: Sequence[Duet]) -> pd.DataFrame:
+def answers(found: Sequence[Duet]) -> pd.DataFrame:
     """One row per question: of the reader's last duet, or of the last committed one where his decides
     nothing."""
     parts = [_of_duet(duet) for duet in _last(found)]
@@ -156,6 +157,7 @@ def _of_duet(duet: Duet) -> list[dict]:
                 "p_same": one.p_same,
                 "same_within": one.same_within,
                 "noise": one.noise,
+                "slack": 0.0,
                 "found": one.found,
                 "family": 1,
                 "why": claim.why,

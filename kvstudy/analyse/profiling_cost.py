@@ -16,13 +16,14 @@ from kvstudy.analyse.configuration import (
     RATE,
     compare_values,
     configured,
+    each_configuration,
     lost_runs,
     with_words,
 )
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.validity import FAIL, OUTSIDE
 
-_SAME = [name for name in CONFIGURATION if name != "profiled"]
+_SAME = [name for name in CONFIGURATION if name not in ("profiled", "profiler")]
 
 
 def cost(tables: Tables) -> pd.DataFrame:
@@ -35,21 +36,30 @@ def cost(tables: Tables) -> pd.DataFrame:
     runs = configured(tables.runs[tables.runs["excluded"] != OUTSIDE])
     rows = []
     for _, group in runs.groupby(_SAME, sort=True, dropna=False):
-        plain, profiled = group[~group["profiled"]], group[group["profiled"]]
-        if plain.empty or profiled.empty:
-            continue
-        for measure, column in ((RATE, "achieved_rate_rps"), (CPU, "service_cpu_us_per_answer")):
-            before, after = (side.loc[side["verdict"] != FAIL, column].dropna() for side in (plain, profiled))
-            if (measure == RATE and not group["closed_loop"].all()) or before.empty or after.empty:
-                continue
-            rows.append(
-                {
-                    **group[["workload", "connections", "threads"]].iloc[0],
-                    "measure": measure,
-                    "differs": "",
-                    "apart": False,
-                    **lost_runs(plain, profiled),
-                    **compare_values(before, after, float(plain["same_within"].min())),
-                }
-            )
+        plain = group[~group["profiled"]]
+        if not plain.empty:
+            rows += [
+                row
+                for differs, profiled in each_configuration(group[group["profiled"]])
+                for row in _compared(plain, profiled, differs)
+            ]
     return with_words(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), families.SMALL)
+
+
+def _compared(plain: pd.DataFrame, profiled: pd.DataFrame, differs: str) -> list[dict]:
+    rows = []
+    for measure, column in ((RATE, "achieved_rate_rps"), (CPU, "service_cpu_us_per_answer")):
+        before, after = (side.loc[side["verdict"] != FAIL, column].dropna() for side in (plain, profiled))
+        if (measure == RATE and not plain["closed_loop"].all()) or before.empty or after.empty:
+            continue
+        rows.append(
+            {
+                **plain[["workload", "connections", "threads"]].iloc[0],
+                "measure": measure,
+                "differs": differs,
+                "apart": False,
+                **lost_runs(plain, profiled),
+                **compare_values(before, after, float(plain["same_within"].min())),
+            }
+        )
+    return rows

@@ -27,17 +27,12 @@ import pandas as pd
 
 from kvstudy.analyse.configuration import COMBINATION, CONFIGURATION, configured
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, SERVICE
+from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, FOLLOWS_FROM_OVERLOAD, SERVICE
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found, Trial, found_in, held_shares
 
 _ORDER = ["experiment", "label", "variant", "workload", "data", "connections", "threads", COMBINATION]
 _POINT = ["highest_held_rps", "saturation_rps", "runs", "fewest"]
-# What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait
-# longer every second.
-FOLLOWS_FROM_OVERLOAD = frozenset(
-    {"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors"}
-)
 
 
 def informative_runs(tables: Tables) -> Tables:

@@ -33,7 +33,7 @@ from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
 # mixed.
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -179,6 +179,13 @@ RUNS = _columns(
             "repeat; null"
         ),
     ),
+    ("statuses", TEXT, "JSON list of the answers that the workload itself expects; null: the subject's"),
+    (
+        "subject",
+        TEXT,
+        "JSON object of a service that is not ours: its url or command, paths, statuses, …; null of ours",
+    ),
+    ("profiler", TEXT, "JSON object: the events of the profiler, and by what it sampled the CPU; null"),
     ("pinning", TEXT, "on which cores service and generator ran"),
     ("service_program", TEXT, "JSON object: digest of the jar, version of the JDK"),
     ("generator_program", TEXT, "digest of the generator"),

@@ -1,7 +1,7 @@
 """What the store counted in a run, second by second: how many tables it had, how large they were, and
 how long writers were stalled.
 
-    counters = store_counters.of_run(tables, run_id)     None where the run recorded none
+    counters = store_counters.read_run(tables, run_id)     None where the run recorded none
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class StoreCounters:
     stalls: pd.DataFrame
 
 
-def of_run(tables: Tables, run_id: str) -> StoreCounters | None:
+def read_run(tables: Tables, run_id: str) -> StoreCounters | None:
     """Of a run whose counters are those of our store."""
     folder = tables.folders.get(run_id)
     run = open_run(folder) if folder else None

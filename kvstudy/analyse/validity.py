@@ -15,12 +15,12 @@ nothing else in the study decides what is valid.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kvstudy.analyse.schema import VERDICTS
 from kvstudy.disturbance import FOREIGN_CPU_MAX_SHARE, STEAL_MAX_SHARE
+from kvstudy.service_failure import is_of_service
 
 PASS, WARN, FAIL = VERDICTS
 
@@ -135,29 +135,29 @@ OF_THE_SERVICE = frozenset(
 # Too few samples at a rate follow from a short plan, or from a service that answered too few: alone they are
 # the plan's. A closed loop has as many as the service answers: there they are its outcome.
 _FOLLOWS = frozenset({"samples"})
-_SERVICE_FAILED = re.compile(
-    r"failed: (service |fill lost records|filled store did not come|restored store did not "
-    r"come|records cannot be counted|"
-    r"data check could not read back|generator got no answer)"
+# What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait
+# longer every second.
+FOLLOWS_FROM_OVERLOAD = frozenset(
+    {"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors"}
 )
 
 
 def excluded(checks: Iterable[Check], closed_loop: bool = False) -> str:
     """OUTSIDE, where anything from outside failed it, since that may be why the rest failed too; SERVICE,
-    where nothing else did; else ""."""
+    where nothing else did; else "". Beside a rate that was not held, late sends follow from that: who shares
+    the cores with an overloaded service sends late."""
     of_the_service = OF_THE_SERVICE | (_FOLLOWS if closed_loop else frozenset())
     failed = [result for result in checks if result.verdict == FAIL]
     by_service = [
         result
         for result in failed
-        if result.check in of_the_service
-        or (result.check == "completed" and _SERVICE_FAILED.match(result.observed))
+        if result.check in of_the_service or (result.check == "completed" and is_of_service(result.observed))
     ]
-    others = [
-        result
-        for result in failed
-        if result not in by_service and not (by_service and result.check in _FOLLOWS)
-    ]
+    overloaded = any(result.check == "rate_held" for result in failed)
+    follows = (_FOLLOWS if by_service else frozenset()) | (
+        FOLLOWS_FROM_OVERLOAD if overloaded else frozenset()
+    )
+    others = [result for result in failed if result not in by_service and result.check not in follows]
     return "" if not failed else OUTSIDE if others else SERVICE
 
 

@@ -32,6 +32,7 @@ from kvstudy.hosts.folder import claim
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.lease import Lease
 from kvstudy.hosts.session import Session
+from kvstudy.hosts.version import versions
 
 SILENCE_S = 12.0
 PIECE_BYTES = 4 << 20
@@ -52,7 +53,7 @@ class Agent:
         """Until it ends."""
         threading.Thread(target=self._receive, daemon=True, name="receive").start()
         threading.Thread(target=self._watch, daemon=True, name="watch").start()
-        self._answer(0, True, {"pid": os.getpid()})
+        self._answer(0, True, {"pid": os.getpid(), "versions": versions()})
         while True:
             number, kind, payload = self._todo.get()
             try:
@@ -83,11 +84,14 @@ class Agent:
         self._end()
 
     def _end(self) -> None:
-        """Of this process too, also in the middle of a method."""
-        self._session.end_children()
-        drop_scratch(self._folder)
-        self._session.__exit__()
-        os._exit(0)
+        """Of this process too, also in the middle of a method, and whatever fails on the way: while it is
+        there nobody else gets the host."""
+        try:
+            self._session.end_children()
+            drop_scratch(self._folder)
+            self._session.__exit__()
+        finally:
+            os._exit(0)
 
     def _answer(self, number: int, is_well: bool, value: object) -> None:
         try:
@@ -170,7 +174,7 @@ def main(asked: dict) -> None:
         os.sched_setaffinity(0, cores)
     try:
         claim(folder)
-        Lease(asked["who"]).__enter__()  # both end with this process
+        Lease(asked["who"], asked.get("token", "")).__enter__()  # both end with this process
         session = Session(folder / "work").__enter__()
     except (KvstudyError, OSError) as error:
         wire.write_frame(sys.stdout.buffer, wire.pack((0, False, wire.pack(_sendable(error)))))

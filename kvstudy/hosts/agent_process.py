@@ -1,7 +1,7 @@
 """The agent of a host as a child of this process: what a worker of the cluster starts, and tests start too.
 
-agent = AgentProcess({"folder": …, "name": …, "address": …, "who": …})    KvstudyError when the host is taken,
-                                                                          or its folder somebody else's
+agent = AgentProcess({"folder": …, "name": …, "address": …, "who": …, "token": …})
+                          KvstudyError when the host is taken, or its folder somebody else's
 agent.exchange(frame)     the answer's frame; may be called by several threads; HostLost when the agent ends
 agent.end()               waits until all that ran there has ended
 """
@@ -32,7 +32,7 @@ class AgentProcess:
         self._has_ended = False
         with _log(self._log) as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "kvstudy.hosts.agent", json.dumps(asked)],
+                [sys.executable, "-P", "-m", "kvstudy.hosts.agent", json.dumps(asked)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -49,7 +49,12 @@ class AgentProcess:
             self.end()
             raise said
         self.pid: int = said["pid"]
+        self.versions: dict[str, str | None] = said.get("versions", {})
         threading.Thread(target=self._read, daemon=True, name="agent").start()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def exchange(self, frame: bytes) -> bytes:
         """``frame``: of (kind, payload); the answer's: of (is it well, value or error)."""

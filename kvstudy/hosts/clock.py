@@ -7,6 +7,12 @@
 A round trip that took t says that their clock was read some time within t: the offset is right to ± t / 2,
 whatever the network does. The fastest one says most. UTC alone crosses hosts: a monotonic clock means nothing
 elsewhere.
+
+    watch = ClockWatch()                on each host, while times of two hosts are set beside one another
+    watch.course(since)                 how straight its wall clock went meanwhile
+
+Two offsets say nothing of what lies between them. What a wall clock did there each host sees by itself:
+beside a clock that nobody sets or slews it goes on a straight line.
 """
 
 import socket
@@ -16,9 +22,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 
+LOOK_EVERY_S = 0.2
+SLEW_MAX = 500e-6  # what NTP may slew: 500 ppm
+TRIES = 5
 ROUNDS = 200
 TIMEOUT_S = 2.0
+# Of Linux; elsewhere the monotonic clock is slewed with the wall clock, and only steps are seen.
+STEADY = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)
 _NS_BYTES = 8
 BANDWIDTH_BYTES = 16 << 20
 
@@ -40,6 +52,72 @@ def moved_by(before: Offset, after: Offset, at_ns: int) -> float:
     length = after.at_ns - before.at_ns
     share = (at_ns - before.at_ns) / length if length else 0.0
     return before.offset_ns + share * (after.offset_ns - before.offset_ns)
+
+
+@dataclass(frozen=True)
+class Course:
+    """Of a wall clock between two looks at it. ``wandered_ns``: how far it was off the straight line between
+    them, at most; ``step_ns``: by how much it moved at once, more than it may be slewed."""
+
+    wandered_ns: int
+    step_ns: int
+
+
+def course_of(looks: list[tuple[int, int]]) -> Course:
+    """``looks``: (a steady time, the wall clock minus that), in ns, in their order."""
+    (begin, first), (end, last) = looks[0], looks[-1]
+    slope = (last - first) / (end - begin) if end > begin else 0.0
+    wandered = max(abs(ahead - first - slope * (at - begin)) for at, ahead in looks)
+    step = 0.0
+    for (earlier, before), (later, after) in pairwise(looks):
+        moved = after - before
+        beyond = abs(moved) - SLEW_MAX * (later - earlier)
+        if beyond > abs(step):
+            step = beyond if moved > 0 else -beyond
+    return Course(round(wandered), round(step))
+
+
+class ClockWatch:
+    """Looks at the wall clock of this host every LOOK_EVERY_S, until ``close``. ``wall_ns``, ``steady_ns``:
+    the clocks."""
+
+    def __init__(
+        self,
+        wall_ns: Callable[[], int] = time.time_ns,
+        steady_ns: Callable[[], int] = lambda: time.clock_gettime_ns(STEADY),
+    ):
+        self._wall_ns, self._steady_ns = wall_ns, steady_ns
+        self._looks: list[tuple[int, int]] = []
+        self._looking, self._over = threading.Lock(), threading.Event()
+        threading.Thread(target=self._watch, daemon=True, name="clock watch").start()
+
+    def mark(self) -> int:
+        """A moment that ``course`` may begin with."""
+        return self._look()
+
+    def course(self, since: int) -> Course:
+        """From the mark until now."""
+        self._look()
+        with self._looking:
+            return course_of([look for look in self._looks if look[0] >= since])
+
+    def close(self) -> None:
+        self._over.set()
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_EVERY_S):
+            self._look()
+
+    def _look(self) -> int:
+        """The nearest of a few tries: between the two clocks one may be kept waiting."""
+        with self._looking:
+            tries = []
+            for _ in range(TRIES):
+                before, wall, after = self._steady_ns(), self._wall_ns(), self._steady_ns()
+                tries.append((after - before, before, wall - (before + after) // 2))
+            _, at, ahead = min(tries)
+            self._looks.append((at, ahead))
+            return at
 
 
 class Clock:

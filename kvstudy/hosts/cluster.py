@@ -23,6 +23,7 @@ from contextlib import suppress
 from functools import partial
 from getpass import getuser
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 
@@ -97,7 +98,7 @@ class Hosts:
 
     def __init__(self, file: HostsFile, work: Path, registered: Callable[[int, bool], None]):
         self._file, self._work, self._registered = file, work, registered
-        self._who = f"{getuser()}@{socket.gethostname()}"
+        self._who, self._token = f"{getuser()}@{socket.gethostname()}", uuid4().hex
         self._lock = threading.Lock()
         self._cluster = None
         self._own: dict | None = None
@@ -140,6 +141,7 @@ class Hosts:
             "address": entry.address,
             "cores": entry.core_numbers,
             "who": self._who,
+            "token": self._token,
         }
         with self._lock:
             if not self._cluster.is_alive:
@@ -187,7 +189,7 @@ def _start_scheduler(
     reached, log = folder / "scheduler.json", folder / "scheduler.log"
     address = _own_address(next(iter(file.hosts.values())).address)
     argv = [
-        sys.executable, "-m", MODULE, "scheduler",
+        sys.executable, "-P", "-m", MODULE, "scheduler",
         "--address", address, "--file", str(reached), "--tls", str(folder),
     ]  # fmt: skip
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}

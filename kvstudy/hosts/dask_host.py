@@ -13,7 +13,9 @@ they share the cores with what is measured.
 
 import asyncio
 import json
+import logging
 import signal
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -53,6 +55,8 @@ class Cluster:
     """A connection to a scheduler. KvstudyError when none answers."""
 
     def __init__(self, address: str, tls: Path | None = None):
+        for name in ("distributed", "distributed.client"):  # who lost what is said by who measures
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         try:
             with dask.config.set(QUIET):
                 self._client = Client(
@@ -93,14 +97,14 @@ class WorkerLink:
     """To the agent that a worker holds."""
 
     def __init__(self, client: Client, worker: str, asked: dict):
-        self._client, self._worker, self._name = client, worker, asked["name"]
-        self._run(_open, asked)
+        self._client, self._worker, self._key = client, worker, (asked["name"], asked["token"])
+        self._pid, self.versions = self._run(_open, asked)
 
     def exchange(self, frame: bytes) -> bytes:
-        return self._run(_exchange, self._name, frame)
+        return self._run(_exchange, self._key, frame)
 
     def end(self) -> None:
-        self._run(_close, self._name)
+        self._run(_close, self._key, self._pid)
 
     def _run(self, work: Callable, *arguments: object) -> object:
         if self._client.status != "running":
@@ -126,40 +130,48 @@ class WorkerLink:
 
 # ---- on a worker -------------------------------------------------------------------------------------------
 
-_agents: dict[str, AgentProcess] = {}
-_changing = asyncio.Lock()  # a new agent begins when the old one has ended, and so has left the lease
+# By the name of the host and the token of the measurement: a worker may have clients that know nothing of one
+# another, and each ends its own agent alone. Which of them has the host says the lease.
+Key = tuple[str, str]
+_agents: dict[Key, AgentProcess] = {}
+# A new agent begins when the old one has ended, and so has left the lease.
+_changing: defaultdict[Key, asyncio.Lock] = defaultdict(asyncio.Lock)
 
 
-async def _open(asked: dict) -> int:
-    async with _changing:
-        await _end_agent(asked["name"])
-        agent = _agents[asked["name"]] = await asyncio.to_thread(AgentProcess, asked)
-        return agent.pid
+async def _open(asked: dict) -> tuple[int, dict]:
+    key = asked["name"], asked["token"]
+    for other in [other for other, agent in _agents.items() if other != key and agent.has_ended]:
+        _agents.pop(other).end()
+    async with _changing[key]:
+        await _end_agent(key)
+        agent = _agents[key] = await asyncio.to_thread(AgentProcess, asked)
+        return agent.pid, agent.versions
 
 
-async def _exchange(name: str, frame: bytes) -> bytes:
-    if name not in _agents:
+async def _exchange(key: Key, frame: bytes) -> bytes:
+    if key not in _agents:
         raise HostLost("its worker was started anew")
-    return await asyncio.get_running_loop().run_in_executor(None, _agents[name].exchange, frame)
+    return await asyncio.get_running_loop().run_in_executor(None, _agents[key].exchange, frame)
 
 
 async def _nothing() -> None:
     pass
 
 
-async def _close(name: str) -> None:
-    async with _changing:
-        await _end_agent(name)
+async def _close(key: Key, pid: int) -> None:
+    """Of the agent ``pid``, and of none that came after it."""
+    async with _changing[key]:
+        if key in _agents and _agents[key].pid == pid:
+            await _end_agent(key)
 
 
-async def _end_agent(name: str) -> None:
-    agent = _agents.pop(name, None)
+async def _end_agent(key: Key) -> None:
+    agent = _agents.pop(key, None)
     if agent:
         await asyncio.to_thread(agent.end)
 
 
-# ---- what kvstudy starts itself
-# ------------------------------------------------------------------------------
+# ---- what kvstudy starts itself ----------------------------------------------------------------------------
 
 
 def security(folder: Path) -> Security:
@@ -225,8 +237,8 @@ def worker(scheduler_address: str, name: str, address: str, roles: str, folder: 
         try:
             await _until_ended(one)
         finally:
-            for name_of_agent in list(_agents):
-                await _close(name_of_agent)
+            for key in list(_agents):
+                await _end_agent(key)
 
     folder = folder.expanduser()
     with dask.config.set(QUIET):

@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Here:
     """What lives on a host knows this of it. ``root``: the programs and workloads, laid out as in the
     project; ``work``: scratch for stores, fills and files of a run; ``address``: under which other hosts
-    reach what serves here; ``registered``: told of each process at its start and its end, so that none
+    reach what serves here; ``registered``: called for each process at its start and its end, so that none
     outlives its run; ``messages``: what the measuring side sent while a method runs (``Host.tell``)."""
 
     root: Path
@@ -69,6 +69,9 @@ class Host(Protocol):
 
     def abandon(self, why: str) -> None:
         """All that runs there is ended, and whoever waits for it gets HostLost."""
+
+    def give_up(self, why: str) -> None:
+        """As ``abandon``, and for good: nothing begins there any more. By any thread."""
 
     def send(self, here: Path, there: Path) -> None:
         """One file."""

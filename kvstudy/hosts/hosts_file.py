@@ -8,6 +8,7 @@ hosts:
   b: {address: 10.0.0.12, roles: [generator], cores: 2-7}      # a comma needs quotes: "2-4,7"
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -80,9 +81,8 @@ class HostsFile(Part):
             raise Impossible("ssh", "give ssh, or the scheduler of a cluster that runs already, not both")
         if not self.scheduler and not self.ssh:
             raise Impossible("hosts", "nobody knows how to reach them: give ssh or scheduler")
-        for role in ("service", "generator"):
-            if not self.of(role):
-                raise Impossible("hosts", f"no host has the role {role}")
+        if not self.of("generator"):  # a service may run at an address
+            raise Impossible("hosts", "no host has the role generator")
         addresses = [entry.address for entry in self.hosts.values()]
         for address in addresses:
             if addresses.count(address) > 1:
@@ -93,6 +93,20 @@ class HostsFile(Part):
         """Names of the hosts that have it, those that have no other one first."""
         names = [name for name, entry in self.hosts.items() if role in entry.roles]
         return sorted(names, key=lambda name: len(self.hosts[name].roles))
+
+    def only(self, names: Collection[str]) -> "HostsFile":
+        """With these hosts, and nothing to do with the others."""
+        return self.model_copy(update={"hosts": {name: self.hosts[name] for name in names}})
+
+    def generators(self, count: int) -> tuple[str, ...]:
+        """Of a service at an address. ExperimentError when there are not so many."""
+        names = self.of("generator")
+        if len(names) < count:
+            raise ExperimentError(
+                f"not enough hosts: generators={count} are needed, with that role",
+                f"generators: {', '.join(names)}",
+            )
+        return tuple(names[:count])
 
     def crews(self, generators: int) -> list[tuple[str, tuple[str, ...]]]:
         """As many runs as can go on side by side: each a service's host and so many generators', no host
@@ -113,6 +127,6 @@ class HostsFile(Part):
             raise ExperimentError(
                 f"not enough hosts: generators={generators} and a service's host are needed, with a "
                 "role each",
-                f"generators: {', '.join(self.of('generator'))}; services: {', '.join(services)}",
+                f"generators: {', '.join(self.of('generator'))}; services: {', '.join(services) or 'none'}",
             )
         return found

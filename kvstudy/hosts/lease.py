@@ -2,24 +2,31 @@
 process of a machine can hold, and that ends with it. Who measures on his own machine takes none: there
 session.py keeps to one at a time in each checkout.
 
-    with Lease("perf@laptop"):            LeaseTaken says who has it
+    with Lease("perf@laptop", token):     LeaseTaken says who has it
     holder()                              the same, for who only wants to know; None: it is free
+
+``token``: of the measurement. Its own lease is waited for: an agent whose worker was killed first ends all
+that it has started, and the next one of the same measurement is there before that.
 
 The name is a Unix socket without a file (Linux, ``\\0kvstudy.lease``): no lock is left behind by a process
 that was killed, users who may not read each other's files see it all the same, and each network namespace has
-its own. Who holds it answers with one line: who and since when. KVSTUDY_LEASE is put behind the name: tests
-that go on at once each have their own.
+its own. Who holds it answers with two lines: who and since when, and the token. KVSTUDY_LEASE is put behind
+the name: tests that go on at once each have their own.
 """
 
 import os
 import socket
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from kvstudy.errors import KvstudyError
 
 ASK_TIMEOUT_S = 1.0
+OWN_TIMEOUT_S = 12.0
+STEP_S = 0.1
+NAMELESS = "a process that does not say who it is"
 
 
 class LeaseTaken(KvstudyError):
@@ -27,20 +34,22 @@ class LeaseTaken(KvstudyError):
 
 
 class Lease:
-    def __init__(self, who: str):
+    def __init__(self, who: str, token: str = ""):
+        self._token = token
         self._line = f"{who} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, pid {os.getpid()}"
         self._socket: socket.socket | None = None
 
     def __enter__(self) -> "Lease":
-        holding = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            holding.bind(_name())
-        except OSError:
-            holding.close()
-            raise LeaseTaken(
-                f"host is in use: by {holder() or 'a process that does not say who it is'}",
-                "wait until that measurement ends: two at a time would measure each other",
-            ) from None
+        end = time.monotonic() + OWN_TIMEOUT_S
+        while (holding := _bound()) is None:
+            answer = _answer_of_holder()  # None: it went a moment ago
+            who, is_ours = answer[0] if answer else NAMELESS, not answer or answer[1] == self._token != ""
+            if not is_ours or time.monotonic() >= end:
+                raise LeaseTaken(
+                    f"host is in use: by {who}",
+                    "wait until that measurement ends: two at a time would measure each other",
+                )
+            time.sleep(STEP_S)
         holding.listen()
         self._socket = holding
         threading.Thread(target=self._answer, daemon=True, name="lease").start()
@@ -54,20 +63,41 @@ class Lease:
             while True:
                 asking, _ = self._socket.accept()
                 with suppress(OSError), asking:
-                    asking.sendall(self._line.encode())
+                    asking.sendall(f"{self._line}\n{self._token}".encode())
 
 
 def holder() -> str | None:
     """Who has the lease of this host. One that is stopped has it without saying who he is."""
+    answer = _answer_of_holder()
+    return answer[0] if answer else None
+
+
+def _bound() -> socket.socket | None:
+    """None where another process has the name."""
+    holding = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        holding.bind(_name())
+    except OSError:
+        holding.close()
+        return None
+    return holding
+
+
+def _answer_of_holder() -> tuple[str, str] | None:
+    """Who, and the token; None: nobody has it, or its process just ends."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.settimeout(ASK_TIMEOUT_S)
         try:
             asking.connect(_name())
         except OSError:
             return None
-        with suppress(OSError):
-            return asking.recv(1000).decode() or "a process that does not say who it is"
-    return "a process that does not say who it is"
+        try:
+            who, _, token = asking.recv(1000).decode().partition("\n")
+        except TimeoutError:
+            return NAMELESS, ""
+        except OSError:
+            return None
+    return (who, token) if who else None
 
 
 def _name() -> str:

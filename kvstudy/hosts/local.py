@@ -38,6 +38,9 @@ class LocalHost:
     def abandon(self, why: str) -> None:
         """Who measures ends his children himself."""
 
+    def give_up(self, why: str) -> None:
+        """The same."""
+
     def send(self, here: Path, there: Path) -> None:
         """It is there."""
 

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from kvstudy.errors import HostLost, KvstudyError
-from kvstudy.hosts import ship, wire
+from kvstudy.hosts import ship, version, wire
 from kvstudy.hosts.agent import PIECE_BYTES
 
 T = TypeVar("T")
 BEAT_S = 2.0
 BEAT_TIMEOUT_S = 6.0
+RENEW_TIMEOUT_S = 15.0  # in all: nothing that hangs may keep a measurement for longer
+RETIRE_TIMEOUT_S = 2.0
 STEP_S = 0.2
 SETTLE_TIMEOUT_S = 5.0
 THREADS = 8
@@ -30,6 +32,8 @@ THREADS = 8
 
 class Link(Protocol):
     """To the agent of one host. Errors of any kind mean that it is not there any more."""
+
+    versions: dict[str, str | None]  # of the agent: version.py
 
     def exchange(self, frame: bytes) -> bytes: ...
 
@@ -48,6 +52,7 @@ class RemoteHost:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=f"host {name}")
         self._link: Link | None = None
         self._lost: str | None = "not begun"
+        self._given_up: str | None = None
         self._numbers = count(1)
         self._beats = 0
 
@@ -57,15 +62,39 @@ class RemoteHost:
 
     def renew(self) -> None:
         """A fresh agent. KvstudyError says why there is none: out of reach, in use, another version, a folder
-        of somebody else's."""
-        self._retire()
+        of somebody else's; given up."""
+        end = time.monotonic() + RENEW_TIMEOUT_S
+        self._retire(RETIRE_TIMEOUT_S)
+        self._check_not_given_up()
         try:
-            self._link = self._soon(self._open, 30.0)
+            self._link = self._opened(end)
+            version.check(self._link.versions)
         except KvstudyError as error:
+            self._retire(RETIRE_TIMEOUT_S)
             raise self.named(error) from None
         self._lost = None
         self._beats += 1
         threading.Thread(target=self._beat, args=(self._beats,), daemon=True, name="beat").start()
+        if self._given_up:  # meanwhile
+            self.abandon(self._given_up)
+            self._check_not_given_up()
+
+    def _opened(self, end: float) -> Link:
+        """One that opens later is ended at once."""
+        opening = self._threads.submit(self._open)
+        try:
+            return opening.result(max(0.0, end - time.monotonic()))
+        except NotInTime:
+            opening.add_done_callback(_end_late)
+            raise HostLost(f"host {self.name} does not answer within {RENEW_TIMEOUT_S:g} s") from None
+        except KvstudyError:
+            raise
+        except Exception as error:  # another kvstudy there may know nothing of what it is asked
+            raise KvstudyError(f"agent cannot be had: {_in_words(error)}", version.HINT) from error
+
+    def _check_not_given_up(self) -> None:
+        if self._given_up:
+            raise HostLost(f"host {self.name} is lost: {self._given_up}")
 
     def stationed(self, make: Callable[..., T], *arguments: object) -> T:
         number = next(self._numbers)
@@ -108,6 +137,10 @@ class RemoteHost:
         self._lose(why)
         self._retire()
 
+    def give_up(self, why: str) -> None:
+        self._given_up = why
+        self.abandon(why)
+
     def send(self, here: Path, there: Path) -> None:
         for place, piece in enumerate(_pieces(here)):
             self._ask("write", there, piece, place == 0)
@@ -129,11 +162,11 @@ class RemoteHost:
         self._retire()
         self._threads.shutdown(wait=False)
 
-    def _retire(self) -> None:
-        if self._link is not None:
+    def _retire(self, timeout_s: float = BEAT_TIMEOUT_S) -> None:
+        link, self._link = self._link, None
+        if link is not None:
             with suppress(Exception):
-                self._soon(self._link.end, BEAT_TIMEOUT_S)
-            self._link = None
+                self._soon(link.end, timeout_s)
 
     def _ask(self, kind: str, *payload: object) -> object:
         if self._lost:
@@ -202,6 +235,12 @@ class _Away:
         if method.startswith("_"):
             raise AttributeError(method)
         return lambda *arguments, **named: self._host.call(self._number, method, arguments, named)
+
+
+def _end_late(opening: Future) -> None:
+    if opening.exception() is None:
+        with suppress(Exception):
+            opening.result().end()
 
 
 def asked(kind: str, *payload: object) -> bytes:

@@ -2,7 +2,7 @@
 project.
 
     <folder>/artefacts/<sha256>        each file once, whole: it gets this name when its bytes have this
-                                       digest
+                                       digest and are on the disk
     <folder>/tree/<path in project>    links to them: what a measurement asked for, and nothing else
 """
 
@@ -35,10 +35,20 @@ def manifest(root: Path, files: list[Path]) -> list[Item]:
 
 
 def missing(folder: Path, digests: list[str]) -> list[str]:
-    """Of these; what an interrupted sending left is dropped."""
+    """Of these; what an interrupted sending or a power cut left is dropped."""
     for left in (folder / ARTEFACTS).glob("*.new"):
         left.unlink()
-    return [digest for digest in dict.fromkeys(digests) if not (folder / ARTEFACTS / digest).is_file()]
+    return [digest for digest in dict.fromkeys(digests) if not _is_kept(folder / ARTEFACTS / digest)]
+
+
+def _is_kept(path: Path) -> bool:
+    """Whole: a name alone says nothing after a power cut."""
+    if not path.is_file():
+        return False
+    if _digest(path) == path.name:
+        return True
+    path.unlink()
+    return False
 
 
 def keep(folder: Path, digest: str, piece: bytes, is_last: bool) -> None:
@@ -54,7 +64,9 @@ def keep(folder: Path, digest: str, piece: bytes, is_last: bool) -> None:
             raise KvstudyError(
                 f"file came damaged to the host: sha256={digest[:16]}", "the same command sends it again"
             )
+        _to_disk(new)
         new.rename(artefacts / digest)
+        _to_disk(artefacts)
 
 
 def lay_out(folder: Path, items: list[Item]) -> None:
@@ -69,6 +81,15 @@ def lay_out(folder: Path, items: list[Item]) -> None:
         source = folder / ARTEFACTS / item.digest
         source.chmod(0o755 if item.is_executable else 0o644)
         os.link(source, path)
+
+
+def _to_disk(path: Path) -> None:
+    """A file's bytes, or a folder's names."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _digest(path: Path) -> str:

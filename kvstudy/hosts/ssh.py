@@ -10,6 +10,7 @@ from kvstudy.errors import KvstudyError, ToolMissing
 from kvstudy.hosts.hosts_file import HostsFile
 
 CONNECT_TIMEOUT_S = 5
+SILENCE_S, SILENCES = 6, 3  # a host that says nothing for so long is gone, as for a beat: remote.py
 ANSWER_TIMEOUT_S = 40
 COULD_NOT_CONNECT = 255
 
@@ -39,10 +40,9 @@ class Remote:
         ssh = self.file.ssh
         return [
             "ssh",
-            "-o",
-            "BatchMode=yes",
-            "-o",
-            f"ConnectTimeout={CONNECT_TIMEOUT_S}",
+            *("-o", "BatchMode=yes"),
+            *("-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"),
+            *("-o", f"ServerAliveInterval={SILENCE_S // SILENCES}", "-o", f"ServerAliveCountMax={SILENCES}"),
             *(["-p", str(ssh.port)] if ssh.port else []),
             *(["-i", str(Path(ssh.key).expanduser())] if ssh.key else []),
             *(["-l", ssh.user] if ssh.user else []),

@@ -90,18 +90,20 @@ class Artifacts:
     def subject_digest(self, configuration: Configuration) -> str | None:
         return self.subject_digests[_key(configuration)]
 
-    def _digest_of_script(self, workload: str, script: str | None) -> str:
-        """As the script is now, which every run reads anew. ``script``: the path of one that is not among the
-        project's own."""
+    def _digest_of_script(self, workload: str, script: str | None, filled: bool) -> str:
+        """As the script is now, which every run reads anew, and what fills the store before. ``script``: the
+        path of one that is not among the project's own."""
         workloads = workloads_root(self.root)
-        return script_digest(self.root / script if script else workloads / f"{workload}.lua", workloads)
+        path = self.root / script if script else workloads / f"{workload}.lua"
+        return script_digest(path, workloads, filled)
 
     def digests_of(self, configuration: Configuration) -> dict[str, str]:
         """By these a resumed measurement knows whether a sealed run was measured with the same programs, and
         the same script."""
         digest = self.subject_digest(configuration)
         of_subject = {self.subject(configuration).digest_name: digest} if digest else {}
-        of_script = {SCRIPT: self._digest_of_script(configuration.workload, configuration.script)}
+        filled = configuration.fill is not None
+        of_script = {SCRIPT: self._digest_of_script(configuration.workload, configuration.script, filled)}
         return of_subject | self.generator_digests | of_script
 
     def are_those_of(self, facts: dict) -> bool:
@@ -121,8 +123,10 @@ class Artifacts:
 
     def _is_script_of(self, facts: dict, noted: dict) -> bool:
         """Runs of before it was noted do not say."""
-        before = noted.get(SCRIPT)
-        return before is None or before == self._digest_of_script(facts["workload"], facts.get("script"))
+        before, filled = noted.get(SCRIPT), facts.get("fill") is not None
+        return before is None or before == self._digest_of_script(
+            facts["workload"], facts.get("script"), filled
+        )
 
     @cached_property
     def revision(self) -> tuple[str, bool]:

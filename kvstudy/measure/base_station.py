@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from kvstudy.errors import RunFailed
-from kvstudy.hosts.clock import Clock, Offset, offset_to
+from kvstudy.hosts.clock import Clock, ClockWatch, Course, Offset, offset_to
 from kvstudy.hosts.host import Here
 from kvstudy.measure import awake, limits, machine, quiet
 from kvstudy.measure.artifacts import Artifacts
@@ -26,6 +26,7 @@ class BaseStation:
         self._store: Path | None = None
         self._until_end = ExitStack()
         self._clock: Clock | None = None
+        self._watch: ClockWatch | None = None
 
     # ---- before anything is started --------------------------------------------------------------------
 
@@ -50,6 +51,11 @@ class BaseStation:
     def machine_facts(self) -> dict:
         return dict(machine.fixed_facts())
 
+    def disk_facts(self) -> dict:
+        """Of the disk that stores will lie on."""
+        folder = self._here.stores
+        return machine.disk_facts(next(one for one in (folder, *folder.parents) if one.exists()))
+
     def disturbed_now(self) -> str | None:
         return quiet.disturbed_now()
 
@@ -68,6 +74,9 @@ class BaseStation:
         """Drops what is not evidence. First the store: sealing needs space, and may fail for want of it."""
         self._until_end.close()
         self.close_clock()
+        if self._watch:
+            self._watch.close()
+        self._watch = None
         if self._store is not None:
             shutil.rmtree(self._store, ignore_errors=True)
 
@@ -92,6 +101,14 @@ class BaseStation:
                 f"hosts cannot compare their clocks: {self._here.name} does not reach {address}:{port}: "
                 f"{(error.strerror or str(error)).lower()}"
             ) from error
+
+    def watch_clock(self) -> int:
+        """From now until ``end``; what ``clock_course`` is asked with."""
+        self._watch = self._watch or ClockWatch()
+        return self._watch.mark()
+
+    def clock_course(self, since: int) -> Course:
+        return self._watch.course(since)
 
     def now_s(self) -> float:
         return time.time()

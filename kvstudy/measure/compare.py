@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kvstudy.analyse.comparison.launches import MEASURES, ROUNDS_MIN
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
-from kvstudy.analyse.conditions import in_whole_gib
+from kvstudy.analyse.conditions import machine_identity
 from kvstudy.analyse.duets import Duet as FoundDuet
 from kvstudy.analyse.duets import duet_of
 from kvstudy.analyse.validity import OUTSIDE
@@ -302,20 +302,13 @@ def conditions_of(comparison: Comparison, root: Path, crew: Crew) -> dict[str, s
     conditions = {
         "scripts": text.hexdigest()[:16],
         "jdk": service.jdk(),
-        "machine": _machine(service.machine_facts()),
+        "machine": machine_identity(service.machine_facts() | service.disk_facts()),
     }
     if not crew.is_one_host:
         (generator,) = crew.generators
-        loaded_by = generator.host.name, _machine(generator.station.machine_facts())
+        loaded_by = generator.host.name, machine_identity(generator.station.machine_facts())
         conditions["hosts"] = json.dumps([crew.service.host.name, *loaded_by])
     return conditions
-
-
-def _machine(facts: dict) -> str:
-    whole = in_whole_gib(facts)
-    return json.dumps(
-        {name: whole[name] for name in ("cpu_model", "cores", "cores_usable", "memory_bytes", "kernel")}
-    )
 
 
 def check_digests(comparison: Comparison, digests: dict[str, str | None]) -> None:

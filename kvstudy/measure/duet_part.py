@@ -12,7 +12,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from kvstudy.hosts.process import OwnedProcess, command_text, wait_until
 from kvstudy.measure.border_counters import Border, BorderReader, foreign_ns
 from kvstudy.measure.generator import expected_statuses, sample_size, script_arguments, script_path
 from kvstudy.measure.slice_times import SliceTimes, planned_times
+from kvstudy.measure.start_in_time import generator_failed, started_in_time
 from kvstudy.plan.comparison import SIDES, Load, Slices
 from kvstudy.units import write_duration, write_rate
 
@@ -34,7 +34,6 @@ GRACE_S = 10.0  # how long after its planned end it may wait for answers, beside
 LAST_BORDER_S = 0.2
 # With gaps that are drawn, too, slices are in step with nothing that comes back in time.
 SLICE_ORDER = "random"
-MISSED_START = ("the time is past", "too late to start")  # as loadgen says it
 # of the counted part: when counters were read later than that, what they say of the slice is not kept
 READ_LATE_MAX = 0.02
 _COUNTED = ("cpu_ns", "compiler_ns", "written_bytes")
@@ -100,10 +99,6 @@ class Attended:
 
     borders: Mapping[int, Border]
     clock_step_ns: int
-
-
-class MissedStart(RunFailed):
-    """loadgen had not opened its connections when it should have begun."""
 
 
 def part_command(
@@ -188,16 +183,7 @@ def run_part(
             result = generate_part(planned, start_ns, registered, step, reader.ours.add)
         return part_of(planned, result, start_ns, Attended(reader.at, reader.clock_step_ns))
 
-    return started_in_time(tried)
-
-
-def started_in_time(tried: Callable[[float], Part]) -> Part:
-    """``tried`` with the first of LEADS_S that is long enough for it; MissedStart when none is."""
-    *leads_s, last_s = LEADS_S
-    for lead_s in leads_s:
-        with suppress(MissedStart):
-            return tried(lead_s)
-    return tried(last_s)
+    return started_in_time(tried, LEADS_S)
 
 
 def part_of(planned: PlannedPart, result: dict, start_ns: int, attended: Attended, bound_ns: int = 0) -> Part:
@@ -265,9 +251,7 @@ def generate_part(
     step()
     said = _last_line(log)
     if code not in _MEASURED_EXITS:
-        how = f"signal {-code}" if code < 0 else f"exit {code}"
-        missed = code == 1 and any(words in said for words in MISSED_START)
-        raise (MissedStart if missed else RunFailed)(f"generator failed: {how}: {said or 'it said nothing'}")
+        raise generator_failed(code, said)
     return _result(planned.file("json"))
 
 

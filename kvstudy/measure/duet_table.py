@@ -4,7 +4,7 @@ import json
 import math
 
 from kvstudy.analyse.comparison import launches
-from kvstudy.analyse.comparison.looks import LAST_LOOK
+from kvstudy.analyse.comparison.looks import FIRST_LOOK, LAST_LOOK
 from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import SAME
 from kvstudy.analyse.duets import Duet
@@ -104,10 +104,11 @@ def _answer(one: MeasureResult) -> str:
         return f"{one.word}: launches fall into groups"
     if one.decided:
         return f"{SAME} within {100 * one.same_within:.3g} %" if one.word == SAME else one.word
-    found = (
-        f" (a difference of {100 * (one.found - 1):.0f} % would be found)" if math.isfinite(one.found) else ""
-    )
-    return f"{one.word}{found}"
+    if math.isfinite(one.found):
+        return f"{one.word} (a difference of {100 * (one.found - 1):.0f} % would be found)"
+    # Before the first look nobody expects a word.
+    missed = " (even a large difference may be missed)" if one.launches >= FIRST_LOOK else ""
+    return f"{one.word}{missed}"
 
 
 def _to_come(one: MeasureResult, launch_s: float) -> str:

@@ -66,7 +66,7 @@ class Result:
     invalid: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def judge(self, run: SealedRun) -> str:
-        """How a completed run is told of, ``completed`` or also why it is invalid; an invalid one is
+        """The outcome of a completed run in words, ``completed`` or also why it is invalid; an invalid one is
         noted."""
         failed = verdict_line.failed_checks(run)
         if failed:

@@ -35,6 +35,7 @@ def run_facts(
         "workload": configuration.workload,
         "workload_args": configuration.workload_args,
         "script": configuration.script,
+        "statuses": configuration.statuses,
         "method": configuration.method,
         "server": configuration.server,
         "subject": configuration.subject,

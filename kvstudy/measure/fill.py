@@ -19,6 +19,7 @@ from kvstudy.hosts.memory_group import forget_pages
 from kvstudy.hosts.process import OwnedProcess
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.generator import check_exit, path_arguments
+from kvstudy.measure.script import FILL, fill_digest
 from kvstudy.plan.run_plan import Configuration, fill_identity
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.subject.protocol import LiveSubject, Place
@@ -32,7 +33,7 @@ PIECE_BYTES = 128 << 10  # of a table's data, as SSTableWriter writes it
 
 
 class Fills:
-    """``registered``: told of each process, see Session. ``doing``: told what goes on, for the progress
+    """``registered``: called for each process, see Session. ``doing``: told what goes on, for the progress
     bar."""
 
     def __init__(
@@ -50,7 +51,11 @@ class Fills:
         self._doing = doing
 
     def folder(self, configuration: Configuration) -> Path:
-        identity = fill_identity(configuration) | {"service": self._artifacts.subject_digest(configuration)}
+        identity = fill_identity(configuration) | {
+            "service": self._artifacts.subject_digest(configuration),
+            "script": fill_digest(self._workloads),
+            "is_flushed": True,  # as those of before were not, whose last records lay in a log
+        }
         return self._root / hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
     def make(self, configuration: Configuration) -> None:
@@ -156,7 +161,7 @@ def writer_command(
         "--timeout",
         "30s",
         "-s",
-        str(workloads / "fill.lua"),
+        str(workloads / FILL),
         url,
         "--",
         *words,

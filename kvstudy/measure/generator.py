@@ -9,7 +9,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvstudy.errors import RunFailed, ToolMissing
+from kvstudy.errors import ToolMissing
+from kvstudy.measure.start_in_time import generator_failed
 from kvstudy.plan.run_plan import Configuration
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.units import write_duration, write_rate
@@ -200,10 +201,10 @@ def path_arguments(spec: SubjectSpec) -> dict[str, str]:
 
 
 def check_exit(generator: str, code: int, stderr: Path) -> None:
-    """RunFailed when the generator's exit code means that it did not measure."""
+    """RunFailed when the generator's exit code means that it did not measure; MissedStart when it came too
+    late."""
     if code not in _MEASURED_EXITS[generator]:
         lines = [
             line for line in stderr.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
         ]
-        how = f"signal {-code}" if code < 0 else f"exit {code}"
-        raise RunFailed(f"generator failed: {how}: {lines[-1].strip()[:300] if lines else 'it said nothing'}")
+        raise generator_failed(code, lines[-1].strip()[:300] if lines else "")

@@ -8,11 +8,11 @@ import os
 import platform
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from kvstudy.errors import ToolMissing
 from kvstudy.hosts.lease import holder
+from kvstudy.hosts.version import code_digest, installed
 from kvstudy.subject.jdk import find_jdk
 
 
@@ -26,8 +26,9 @@ def host_facts(folder: str) -> dict:
     except ToolMissing as error:
         jdk, no_jdk = None, error.message
     return {
+        "kvstudy": code_digest(),
         "python": platform.python_version(),
-        "dask": _version("distributed"),
+        "dask": installed("distributed"),
         "jdk": jdk,
         "no_jdk": no_jdk,
         "disk_free_bytes": shutil.disk_usage(here).free,
@@ -36,13 +37,6 @@ def host_facts(folder: str) -> dict:
         "load_average": round(os.getloadavg()[0], 2),
         "holder": holder(),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 if __name__ == "__main__":

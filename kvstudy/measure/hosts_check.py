@@ -2,11 +2,12 @@
 
 import json
 import platform
+import select
 import shlex
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -19,11 +20,13 @@ from kvstudy.hosts.cluster import INSTALL, Hosts
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostEntry, HostsFile
 from kvstudy.hosts.ssh import Remote, Unreachable, remotes
+from kvstudy.hosts.version import code_digest
 from kvstudy.measure.host_facts import host_facts
 from kvstudy.units import format_bytes
 
 DISK_NEEDED_BYTES = 1 << 30
 LOAD_PER_CORE_MAX = 0.2
+CLOCK_TIMEOUT_S = 15.0  # to begin, and to end
 
 
 @dataclass
@@ -71,6 +74,7 @@ def _checked(name: str, entry: HostEntry, asked, dask: str) -> Checked:
 
 def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
     found.words += [
+        f"kvstudy {facts.get('kvstudy') or 'older'}",
         f"python {facts['python']}",
         f"Dask {facts['dask'] or 'none'}",
         f"JDK {facts['jdk'] or 'none'}",
@@ -80,6 +84,11 @@ def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
     minor = platform.python_version_tuple()[:2]
     if tuple(facts["python"].split(".")[:2]) != minor:
         found.wrong.append(f"python must be {'.'.join(minor)}, as here: name another one under ssh: python")
+    if facts.get("kvstudy") != code_digest():
+        found.wrong.append(
+            f"kvstudy must be {code_digest()}, as here, and is {facts.get('kvstudy') or 'older'}: bring its "
+            "checkout to the commit of this one, and run make setup there"
+        )
     if facts["dask"] != dask:
         found.wrong.append(f"Dask must be {dask}, as here: pip install distributed=={dask}")
     if "service" in entry.roles and not facts["jdk"]:
@@ -136,14 +145,23 @@ def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
         remote.command(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     try:
-        port = clock.stdout.readline().strip()
+        port = _first_line(clock)
         if not port.isdigit():
             raise Unreachable(f"it cannot serve on its own address: {remote.address}", "mend its address")
         yield json.loads(done.stdout), int(port)
     finally:
         clock.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            clock.wait(CLOCK_TIMEOUT_S)
+        clock.kill()
         clock.wait()
         clock.stdout.close()
+
+
+def _first_line(process: subprocess.Popen) -> bytes:
+    """Nothing where it says none in time."""
+    said, _, _ = select.select([process.stdout], [], [], CLOCK_TIMEOUT_S)
+    return process.stdout.readline().strip() if said else b""
 
 
 @contextmanager

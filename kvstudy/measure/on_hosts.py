@@ -58,7 +58,7 @@ def _of_generators(run: PlannedRun, count: int) -> PlannedRun:
 def wanted_crews(file: HostsFile, plan: Plan, generators: int) -> list[tuple[str | None, tuple[str, ...]]]:
     """Names of the service's host, none where all subjects are addresses, and of the generators'."""
     if all(run.configuration.spec.url for run in plan.runs):
-        return [(None, tuple(file.of("generator")[:generators]))]
+        return [(None, file.generators(generators))]
     return file.crews(generators)
 
 
@@ -127,8 +127,9 @@ def crews_on(
     their hosts. ``make``: the stations; ``at_most``: so many crews."""
     wanted = wanted_crews(file, plan, generators)[:at_most]
     needs = Needs(plan, artifacts, root, make)
-    with Hosts(file, work, registered) as hosts:
-        names = {name for service, others in wanted for name in (service, *others) if name}
+    names = dict.fromkeys(name for service, others in wanted for name in (service, *others) if name)
+    # Nothing is started on the others: one of them may be that of a service at an address.
+    with Hosts(file.only(names), work, registered) as hosts:
         services = {service for service, _ in wanted}
         with ThreadPoolExecutor(16) as threads:
             members = dict(

@@ -2,6 +2,7 @@
 changed is told from one of before.
 
     script_digest(root / "experiments/workloads/get.lua", root / "experiments/workloads")
+    fill_digest(root / "experiments/workloads")
 
 A module is looked for where the generators do (measure/generator.py): beside the script, then among the
 project's own workloads. Which ones are required is read off the names in quotes, of the script and of what it
@@ -13,12 +14,14 @@ import hashlib
 import re
 from pathlib import Path
 
+FILL = "fill.lua"  # among the project's own workloads
 _IN_QUOTES = re.compile(rb"""["']([\w-]+(?:\.[\w-]+)*)["']""")
 
 
-def script_digest(script: Path, workloads: Path) -> str:
-    """The same wherever the project lies. A script that is gone says nothing, and has a digest of that."""
-    texts = {script.name: _text(script) or b""}
+def script_digest(script: Path, workloads: Path, filled: bool = False) -> str:
+    """The same wherever the project lies. A script that is gone says nothing, and has a digest of that.
+    ``filled``: with what fills the store before."""
+    texts = {script.name: _text(script) or b""} | ({FILL: _text(workloads / FILL) or b""} if filled else {})
     waiting = [*texts.values()]
     while waiting:
         for name in set(_IN_QUOTES.findall(waiting.pop())):
@@ -32,6 +35,11 @@ def script_digest(script: Path, workloads: Path) -> str:
     for name, text in sorted(texts.items()):
         digest.update(name.encode() + b"\0" + text + b"\0")
     return digest.hexdigest()[:16]
+
+
+def fill_digest(workloads: Path) -> str:
+    """Of what fills a store: one that another script filled is another store."""
+    return script_digest(workloads / FILL, workloads)
 
 
 def _text(path: Path) -> bytes | None:

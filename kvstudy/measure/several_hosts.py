@@ -13,15 +13,17 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 from kvstudy.errors import HostLost, KvstudyError, RunFailed
-from kvstudy.hosts.clock import Offset, moved_by
+from kvstudy.hosts.clock import SLEW_MAX, Course, Offset, moved_by
 from kvstudy.measure import machine
 from kvstudy.measure.crew import Crew, Member, part_file_name
 from kvstudy.measure.generator import slowest_count
 from kvstudy.measure.sampler import OF_THE_GENERATOR, PROCESS_COLUMNS, write_series
+from kvstudy.measure.start_in_time import started_in_time
 from kvstudy.measure.station import Parts
 from kvstudy.measure.supervision import SupervisedLoad, Timing
 from kvstudy.plan.run_plan import Configuration
@@ -30,20 +32,21 @@ from kvstudy.subject.protocol import Evidence
 
 T, S = TypeVar("T"), TypeVar("S")
 # From the moment when all are told until they begin: connections have to be open by then.
-LEAD_S = 2.0
+LEADS_S = (2.0, 4.0, 8.0)
 STEP_S = 0.1
 END_TIMEOUT_S = 4.0
-# A clock that was set while the run went on has moved by more than any drift: 500 ppm is what NTP may slew.
-DRIFT_MAX = 500e-6
+STEP_MAX_NS = 1_000_000  # a clock that moves by more at once was set
 
 
 @dataclass
 class Clocks:
-    """Of each host its offset to the run's clock, before and after the load: (run's − its own)."""
+    """Of each host its offset to the run's clock, before and after the load: (run's − its own). ``courses``:
+    of each host, that of the run's clock too, how straight its own clock went in between."""
 
     reference: str
     before: dict[str, Offset] = field(default_factory=dict)
     after: dict[str, Offset] = field(default_factory=dict)
+    courses: dict[str, Course] = field(default_factory=dict)
 
     def moved_s(self, host: str, at_s: float) -> float:
         """What has to be added to the host's time ``at_s`` to get the run's."""
@@ -60,18 +63,26 @@ class Clocks:
         return round(moved_by(before, self.after.get(host, before), at_ns))
 
     def bound_s(self, host: str) -> float:
-        """How far the moved time may be off, the line between both offsets included."""
+        """How far the moved time may be off: what is not known of both offsets, and how far either clock was
+        off the line between them."""
         if host == self.reference:
             return 0.0
         known = [self.before[host], *([self.after[host]] if host in self.after else [])]
-        return max(one.bound_ns for one in known) / 1e9
+        wandered = [self.courses[one].wandered_ns for one in (host, self.reference) if one in self.courses]
+        return (max(one.bound_ns for one in known) + sum(wandered)) / 1e9
 
     def check(self) -> None:
-        """RunFailed when a clock was set meanwhile."""
+        """RunFailed when a clock was set meanwhile: at once, or by more than any drift in all."""
+        for host, course in self.courses.items():
+            if abs(course.step_ns) > STEP_MAX_NS:
+                raise RunFailed(
+                    f"clock of host {host} was set while it was measured: it moved by "
+                    f"{abs(course.step_ns) / 1e6:.1f} ms at once"
+                )
         for host, after in self.after.items():
             before = self.before[host]
             step_ns = abs(after.offset_ns - before.offset_ns)
-            allowed = DRIFT_MAX * (after.at_ns - before.at_ns) + before.bound_ns + after.bound_ns
+            allowed = SLEW_MAX * (after.at_ns - before.at_ns) + before.bound_ns + after.bound_ns
             if step_ns > allowed:
                 raise RunFailed(
                     f"clock of host {host} was set while it was measured: it moved by {step_ns / 1e6:.1f} ms "
@@ -90,7 +101,13 @@ class Clocks:
                 for host, one in offsets.items()
             }
 
-        return {"reference": self.reference, "before": of(self.before), "after": of(self.after)}
+        wandered = {host: round(one.wandered_ns / 1e3, 3) for host, one in self.courses.items()}
+        return {
+            "reference": self.reference,
+            "before": of(self.before),
+            "after": of(self.after),
+            "wandered_us": wandered,
+        }
 
 
 class SeveralHostsLoad:
@@ -114,16 +131,21 @@ class SeveralHostsLoad:
     def run(self, url: str, over: str) -> datetime:
         """When the load began, by the run's clock. ``over``: a word that no other run has. RunFailed after
         all of it has ended."""
+        tries = count(1)
+        return started_in_time(lambda lead_s: self._tried(url, f"{over} try {next(tries)}", lead_s), LEADS_S)
+
+    def _tried(self, url: str, over: str, lead_s: float) -> datetime:
         self._entered("warm_up")
         port = self._reference.station.open_clock()
+        watches = Watches(self._crew)
         compare_clocks(self._crew, self.clocks.before, port)
-        start_s = self._reference.station.now_s() + LEAD_S
-        ours = time.monotonic() + LEAD_S  # near enough to say in which phase something happened
-        count = len(self._crew.generators)
+        start_s = self._reference.station.now_s() + lead_s
+        ours = time.monotonic() + lead_s  # near enough to say in which phase something happened
+        parts_of = len(self._crew.generators)
         generating: dict[Member, Callable[[], SupervisedLoad]] = {}
         for number, member in enumerate(self._crew.generators, start=1):
             at_s = start_s - self.clocks.moved_s(member.host.name, start_s)
-            parts = Parts(f"{number}/{count}" if count > 1 else None, _to_the_nanosecond(at_s))
+            parts = Parts(f"{number}/{parts_of}" if parts_of > 1 else None, _to_the_nanosecond(at_s))
             generating[member] = partial(self._generate, member, url, parts, at_s, over)
         service = self._crew.service
         timing = self._timing(start_s - self.clocks.moved_s(service.host.name, start_s), over)
@@ -133,6 +155,7 @@ class SeveralHostsLoad:
         for member, of_member in {service: attended, **generated}.items():
             self.sampled[member.host.name] = of_member.rows
         compare_clocks(self._crew, self.clocks.after, port)
+        self.clocks.courses = watches.courses()
         self._reference.station.close_clock()
         self._collect()
         self.clocks.check()
@@ -143,8 +166,12 @@ class SeveralHostsLoad:
         return at_s + self.clocks.moved_s(self._crew.service.host.name, at_s)
 
     def load_during(self) -> dict | None:
-        """The worst of all hosts."""
-        all_of = [one for rows in self.sampled.values() if (one := machine.load_during(rows))]
+        """The worst of all hosts; the machine where it was typed is none of them, where the service runs at
+        an address."""
+        away = {member.host.name for member in self._crew.members if member.host.is_remote}
+        all_of = [
+            one for name, rows in self.sampled.items() if name in away and (one := machine.load_during(rows))
+        ]
         names = dict.fromkeys(name for one in all_of for name in one)
         return {name: max(one[name] for one in all_of if name in one) for name in names} or None
 
@@ -226,6 +253,16 @@ class SeveralHostsLoad:
         whole = [row | used[row["second"]] for row in rows if row["second"] in used]
         columns = tuple(name for name in PROCESS_COLUMNS if whole and name in whole[0])
         write_series(self._folder / "process.csv", columns, whole)
+
+
+class Watches:
+    """The wall clocks of all hosts, each seen by itself, from now on."""
+
+    def __init__(self, crew: Crew):
+        self._since = {member: member.station.watch_clock() for member in crew.members}
+
+    def courses(self) -> dict[str, Course]:
+        return {member.host.name: member.station.clock_course(since) for member, since in self._since.items()}
 
 
 def compare_clocks(crew: Crew, offsets: dict[str, Offset], port: int) -> None:

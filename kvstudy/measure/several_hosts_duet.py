@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from kvstudy.measure.crew import Crew
-from kvstudy.measure.duet_part import GRACE_S, Attended, Part, Turn, part_of, started_in_time
-from kvstudy.measure.several_hosts import Clocks, all_at_once, compare_clocks
+from kvstudy.measure.duet_part import GRACE_S, LEADS_S, Attended, Part, Turn, part_of
+from kvstudy.measure.several_hosts import Clocks, Watches, all_at_once, compare_clocks
+from kvstudy.measure.start_in_time import started_in_time
 from kvstudy.plan.comparison import Load, Slices
 
 
@@ -24,6 +25,7 @@ class SeveralHostsDuet:
     run_id: str
     tick: Callable[[], None]
     clocks: Clocks = field(init=False)
+    _watches: Watches | None = None
     _parts: int = 0
 
     def __post_init__(self) -> None:
@@ -31,7 +33,7 @@ class SeveralHostsDuet:
 
     def run_part(self, doing: str, load: Load, slices: Slices, turn: Turn) -> Part:
         """RunFailed in one line; all of it has ended then."""
-        return started_in_time(lambda lead_s: self._tried(doing, load, slices, turn, lead_s))
+        return started_in_time(lambda lead_s: self._tried(doing, load, slices, turn, lead_s), LEADS_S)
 
     def _tried(self, doing: str, load: Load, slices: Slices, turn: Turn, lead_s: float) -> Part:
         service, generator = self.crew.service, self.crew.generators[0]
@@ -40,6 +42,8 @@ class SeveralHostsDuet:
         over = f"{self.run_id} part {self._parts}"
         planned = generator.station.plan_part(load, slices, turn)
         port = generator.station.open_clock()
+        watches = Watches(self.crew)
+        self._watches = self._watches or watches
         compare_clocks(self.crew, clocks.before, port)
         self.clocks.before = self.clocks.before or clocks.before
         start_ns = round((generator.station.now_s() + lead_s) * 1e9)
@@ -56,7 +60,9 @@ class SeveralHostsDuet:
         compare_clocks(self.crew, clocks.after, port)
         generator.station.close_clock()
         self.clocks.after = clocks.after
+        clocks.courses, self.clocks.courses = watches.courses(), self._watches.courses()
         clocks.check()
+        self.clocks.check()
         moved = {
             borders_there[at_ns]: replace(
                 border,

@@ -8,6 +8,7 @@ others, which measure them from the beginning: a part on each would be enough fo
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kvstudy.errors import KvstudyError
@@ -66,8 +67,10 @@ def side_by_side(
     unmeasured: Callable[[list[PlannedRun]], list[PlannedRun]],
 ) -> None:
     """``measure(runs, crew)`` of every share; ``unmeasured``: what of its runs is left when that failed. The
-    first error of a crew when all is over; KeyboardInterrupt after all runs have been sealed."""
+    first error of a crew when all is over. KeyboardInterrupt, here or in the thread of a crew, after what is
+    under way on all crews has been sealed: nothing more is begun."""
     left, errors, changed = [share for share in todo if share.missing], [], threading.Condition()
+    stops: list[BaseException] = []
     busy: set[str] = set()
     there = {crew.names for crew in crews}
     is_over = threading.Event()
@@ -113,6 +116,10 @@ def side_by_side(
                     if not is_over.is_set():
                         print(f"hosts {crew.names} measure no more: {error.message}", file=sys.stderr)
                 return
+            except BaseException as stop:
+                stops.append(stop)
+                is_over.set()
+                return
             finally:
                 done(crew, rest, goes_on)
 
@@ -120,16 +127,23 @@ def side_by_side(
     for thread in threads:
         thread.start()
     try:
-        while any(thread.is_alive() for thread in threads):
-            wait_until(lambda: not any(thread.is_alive() for thread in threads), 1.0)
+        while any(thread.is_alive() for thread in threads) and not stops:
+            wait_until(lambda: stops or not any(thread.is_alive() for thread in threads), 1.0)
+        if stops:
+            raise stops[0]
     except BaseException:
         is_over.set()
-        for crew in crews:
-            for member in crew.members:
-                member.host.abandon("interrupted")
+        _give_up(crews)
         for thread in threads:
             thread.join()
         raise
     bugs = [error for error in errors if not isinstance(error, KvstudyError)]
     if bugs or errors:
         raise (bugs or errors)[0]
+
+
+def _give_up(crews: list[Crew]) -> None:
+    """All at once: one that cannot be reached is waited for."""
+    hosts = [member.host for crew in crews for member in crew.members]
+    with ThreadPoolExecutor(max(1, len(hosts))) as threads:
+        list(threads.map(lambda host: host.give_up("interrupted"), hosts))

@@ -155,7 +155,7 @@ class Station(BaseStation):
         second: Callable[[Second], None] | None = None,
     ) -> SupervisedLoad:
         """Runs a generator to its end, with the sampler when it is the measured one, and with the service
-        where that is here too. ``second``: who is told of every second of it."""
+        where that is here too. ``second``: is called with every second of it."""
         timing = Timing(
             command.measures_from_s, command.length_s, self._configuration.timeout_s, starts_at_s, is_over
         )

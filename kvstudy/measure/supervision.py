@@ -70,13 +70,14 @@ class Supervision:
         window, end = start + self._timing.window_s, start + self._timing.length_s
         sampler = Sampler(self._subject.pids, None, window, process_csv)
         todo = agenda(window, end)
+        whole = len(todo)
         sampler.start()
         try:
             while self._timing.is_over not in self._messages:
                 self._step(start, window, todo)
                 if time.monotonic() > end + self._timing.timeout_s + GENERATOR_GRACE_S:
                     break
-            for _, action in todo:
+            for _, action in todo if len(todo) < whole else ():  # what has begun is ended
                 action()
         finally:
             with shielded():

@@ -42,6 +42,7 @@ class KneePosterior:
         prior[0] = NO_MEMORY_PRIOR
         self._log_weights = np.zeros((KNEE_POINTS, len(SPREADS), len(MEMORIES))) + np.log(prior)
         self._penalties = np.zeros(len(MEMORIES))
+        self._of_knees: np.ndarray | None = None  # summed over all else; None: not since the last trial
 
     def add(self, rate_rps: float, held: bool) -> None:
         """The next trial, in the order in which they were made: one that follows a missed one started on what
@@ -49,6 +50,7 @@ class KneePosterior:
         distances = self._knees[:, None, None] + np.log1p(-self._penalties) - np.log(rate_rps)
         probabilities = LAPSE + (1 - 2 * LAPSE) * _normal(distances / SPREADS[:, None])
         self._log_weights += np.log(probabilities if held else 1 - probabilities)
+        self._of_knees = None
         self._penalties = self._penalties * MEMORIES[:, 1] if held else MEMORIES[:, 0].copy()
 
     def quantiles(
@@ -57,7 +59,7 @@ class KneePosterior:
         """Rates below which the knee lies with these probabilities, if it lies between ``above_rps`` and
         ``below_rps``."""
         weights = (
-            self._weights().sum(axis=(1, 2))
+            self._knee_weights()
             * (self._knees >= np.log(max(above_rps, 1e-9)))
             * (self._knees <= np.log(below_rps))
         )
@@ -74,7 +76,7 @@ class KneePosterior:
 
     def probability_above(self, rate_rps: float) -> float:
         """That the knee lies above a rate."""
-        weights = self._weights().sum(axis=(1, 2))
+        weights = self._knee_weights()
         return float(weights[self._knees > np.log(rate_rps)].sum())
 
     def held_share(self, rate_rps: float, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
@@ -86,6 +88,11 @@ class KneePosterior:
         places = np.searchsorted(cumulated, [tail, 0.5, 1 - tail]).clip(max=len(order) - 1)
         low, middle, high = shares[order][places]
         return float(low), float(middle), float(high)
+
+    def _knee_weights(self) -> np.ndarray:
+        if self._of_knees is None:
+            self._of_knees = self._weights().sum(axis=(1, 2))
+        return self._of_knees
 
     def _weights(self) -> np.ndarray:
         weights = np.exp(self._log_weights - self._log_weights.max())

@@ -12,6 +12,7 @@ from pydantic import Field, PlainValidator, model_validator
 
 from kvstudy.disturbance import disturbance
 from kvstudy.plan.factors import Part, Rounds, TimeLimitS
+from kvstudy.service_failure import is_under_load
 from kvstudy.units import parse_rate_rps
 
 PlainRateRps = Annotated[float, PlainValidator(parse_rate_rps)]
@@ -55,8 +56,11 @@ class Objective(Part):
         """Of one trial, with what decided it. ``outcome`` is run.json's, ``result`` loadgen's JSON,
         ``load_during`` machine.json's.
 
-        The trial's own failures come first: a generator that is the limit can neither hold nor miss a rate.
+        The trial's own failures come first: a generator that is the limit can neither hold nor miss a rate. A
+        service that died missed it: repeated until one survives, its rate would be held by survivors.
         """
+        if is_under_load(outcome) and not disturbance(load_during):
+            return Answer.MISSED, outcome.removeprefix("failed: ")
         if outcome != "completed" or result is None:
             return Answer.UNKNOWN, outcome
         unfit = self._unfit(result, load_during)

@@ -11,9 +11,9 @@ The second measures the knee: sweeps that start below it and raise the rate tria
 The low trials at a sweep's start let the service get over the overload before. Sweeps go on until the knee is
 known to ``precision``, or the trials are used up.
 
-A trial has one of three answers. ``HELD`` and ``MISSED`` speak about the service. ``UNKNOWN`` says that the
+A trial has one of three answers. ``HELD`` and ``MISSED`` are about the service. ``UNKNOWN`` says that the
 trial itself failed (the generator was saturated or late, a foreign process took the cores): it says nothing,
-is repeated, and never counts as missed.
+is repeated, and never counts as missed. A service that died under the load missed its rate.
 
 The answer is an interval that holds the knee in 95 of 100 searches (``plan/knee.py``), by the same rule here
 and on the pages.
@@ -190,7 +190,7 @@ class _Searcher:
         raise KvstudyError(
             f"search cannot go on: {UNKNOWN_IN_A_ROW_MAX} trials in a row say nothing: "
             f"rate={rate_rps:.0f}/s: {note}",
-            "the generator or the machine is the limit here: quieten the machine, or lower highest_rate",
+            "mend what it says; where generator or machine are the limit, quieten them or lower highest_rate",
         )
 
     def _come_near(self) -> None:

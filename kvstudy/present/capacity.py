@@ -182,7 +182,7 @@ def _of_rates(tables: Tables) -> str:
     )
     if chosen.points.empty:
         why = words.several([f"{check} ({count})" for check, count in chosen.failed])
-        return f"{whose} nothing can be told: no run speaks about its rate; checks failed: {why}"
+        return f"{whose} nothing can be told: no run shows whether its rate was held; checks failed: {why}"
     total = len(chosen.points)
     unsure = (
         f"; {TOO_FEW.replace(' a side', ' at a rate')}, too few to be sure, are in "
@@ -191,7 +191,7 @@ def _of_rates(tables: Tables) -> str:
         else ""
     )
     unjudged = (
-        f" ({chosen.uninformative} of {chosen.tried} cannot be judged: no run of them speaks about its rate)"
+        f" ({chosen.uninformative} of {chosen.tried} cannot be judged: none of their runs shows it)"
         if chosen.uninformative
         else ""
     )

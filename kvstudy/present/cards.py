@@ -15,6 +15,7 @@ from kvstudy.present import words
 
 MIME = "application/vnd.kvstudy.cards+json"
 BARS_MAX = 5
+_ROWS_MAX = 4
 _ROOMY = 4  # columns: of more each card has smaller text
 NOT_MEASURED = "Not measured yet."
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|×|(r/s|µs|ms|s)\b)")  # a number and its unit stay on one line
@@ -82,7 +83,9 @@ class Shown:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         style = (Path(__file__).parent / "assets" / "cards.css").read_text(encoding="utf-8")
-        full = max(1, -(-sum(bool(card.bars) for card in self.cards) // 2))  # two rows fill a screen
+        # Two rows of cards with bars fill a screen, or two such rows and two low ones without.
+        with_bars = sum(bool(card.bars) for card in self.cards)
+        full = max(1, -(-with_bars // 2), -(-len(self.cards) // _ROWS_MAX))
         many = " many" if full > _ROOMY else ""
         # Narrow cards are high: there is no room for a low row of those without bars below them.
         columns = -(-len(self.cards) // 2) if many else full

@@ -2,6 +2,8 @@
 worked out here.
 
 claim_text.estimate(claim)      "1.51 × [1.45, 1.54 ×]"
+claim_text.alone(claim)         "1.51 ×"
+claim_text.around(claim)        "[1.45, 1.54 ×]"
 claim_text.word(claim)          "slower", "the same within 5 %", "cannot tell"
 claim_text.place(claim)         "get at 20 000 r/s on 4 connections"
 claim_text.findable(claim)      "only a difference above 12 % could have been found"
@@ -32,14 +34,27 @@ def number(value: float, unit: str) -> str:
 def estimate(claim: Claim) -> str:
     """The number with its interval, or of few runs with their extent. A rate that a search found is rounded:
     it is none that was offered."""
-    formatter = words.about_rate if claim.rule == SEARCH else _NUMBERS[claim.unit]
+    return f"{alone(claim)} {around(claim)}".rstrip()
+
+
+def alone(claim: Claim) -> str:
+    """The number without what is around it."""
     if claim.interval is not None and math.isinf(claim.interval[1]):
-        return f"at least {formatter(claim.interval[0])}"
-    if claim.interval is not None:
-        return formatter(claim.estimate) + words.interval(*claim.interval, formatter)
-    return formatter(claim.estimate) + (
-        words.extent(*claim.extent, formatter) if claim.extent is not None else ""
-    )
+        return f"at least {_formatter(claim)(claim.interval[0])}"
+    return _formatter(claim)(claim.estimate)
+
+
+def around(claim: Claim) -> str:
+    """The interval, or of few runs the extent; "" where there is neither, or no end above."""
+    if claim.interval is None:
+        return "" if claim.extent is None else words.extent(*claim.extent, _formatter(claim)).strip()
+    if math.isinf(claim.interval[1]):
+        return ""
+    return words.interval(*claim.interval, _formatter(claim)).strip()
+
+
+def _formatter(claim: Claim):
+    return words.about_rate if claim.rule == SEARCH else _NUMBERS[claim.unit]
 
 
 def word(claim: Claim) -> str:
@@ -50,14 +65,18 @@ def findable(claim: Claim) -> str:
     """Which difference these runs could have found; "" where no comparison was made."""
     if claim.sides is None:
         return ""
-    return words.findable(math.inf if claim.findable_percent is None else 1 + claim.findable_percent / 100)
+    return words.findable(_found(claim))
 
 
 def certainty(claim: Claim) -> str:
-    """The word, and beside *cannot tell* what could have been found."""
-    return (
-        f"{claim.word}: {findable(claim)}" if claim.word == CANNOT_TELL and findable(claim) else word(claim)
-    )
+    """The word, and beside *cannot tell* why no more is said, or what could have been found."""
+    if claim.word != CANNOT_TELL or claim.sides is None:
+        return word(claim)
+    return f"{claim.word}: {words.doubt(claim.why, _found(claim))}"
+
+
+def _found(claim: Claim) -> float:
+    return math.inf if claim.findable_percent is None else 1 + claim.findable_percent / 100
 
 
 def place(claim: Claim) -> str:

@@ -1,11 +1,13 @@
 """The published claims beside our runs, in words. How they are judged: ``analyse.replication``."""
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 
-from kvstudy.analyse import rates
+from kvstudy.analyse import option_duets, rates
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
+from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.replication.measured import Measured
@@ -14,12 +16,46 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_text, words
 
 
-def judge(published: Published, tables: Tables, reference: Tables | None = None) -> pd.DataFrame:
+def judge(
+    published: Published, tables: Tables, reference: Tables | None = None, duets: Sequence[Duet] = ()
+) -> pd.DataFrame:
     """The rows of ``analyse.replication.verdicts.judge``; beside each a ``note`` why, and ``in_words``: our
     number in words where the claim's unit does not say it, else "".
 
     ``reference`` (``notebook.beside(tables)``): decides a claim that the reader's own runs leave open; the
-    note then has what these measured. ``whose`` the runs of each row are."""
+    note then has what these measured. ``whose`` the runs of each row are. ``duets``
+    (``options.measured_duets()``): one that asks the same as a claim's runs, and decides, is told in their
+    place; what the reader's own runs decide gives way to a duet of his own alone."""
+    judged = _of_runs(published, tables, reference)
+    said = verdicts.by_duets(published, option_duets.answers(duets))
+    if not said:
+        return judged
+    rows = [
+        _by_duet(row, *said[row["claim"]], is_told=reference is not None) if row["claim"] in said else row
+        for row in judged.to_dict("records")
+    ]
+    return pd.DataFrame(rows, columns=judged.columns)
+
+
+def _by_duet(row: dict, verdict: str, ours: Measured, is_told: bool) -> dict:
+    """The row as the duet answers it; as it is where that decides nothing and runs say more, or where the
+    reader's own runs have decided it."""
+    is_open = row["verdict"] in _OPEN
+    if verdict not in _DECIDED and row["verdict"] != verdicts.NOT_MEASURED:
+        return row
+    if not is_open and row["whose"] == claim_text.YOURS and not ours.is_own:
+        return row
+    whose = claim_text.YOURS if ours.is_own else claim_text.REFERENCE
+    told = {"measured": ours.value, "low": ours.low, "high": ours.high, "runs": ours.runs, "ours": ours}
+    source = f"by the duet of {ours.by_duet}"
+    other = "" if is_open or row["verdict"] == verdict else f"; independent runs: {row['verdict']}"
+    measured_as = row["measured_as"] if isinstance(row["measured_as"], str) else ""
+    note = "; ".join(filter(None, (measured_as, f"{source}{other}")))
+    more = {"verdict": verdict, "note": note, "in_words": "", "whose": whose if is_told else ""}
+    return row | told | more
+
+
+def _of_runs(published: Published, tables: Tables, reference: Tables | None) -> pd.DataFrame:
     judged = tables.cached(_judged, published)
     if reference is None:
         return judged.assign(whose="")
@@ -55,7 +91,7 @@ def _with_own(theirs: pd.Series, own: pd.Series) -> dict:
 
 
 def counting(tables: Tables) -> set[str]:
-    """The runs that the verdicts may rest on: those of the reports' experiments that speak of rates or
+    """The runs that the verdicts may rest on: those of the reports' experiments that measure rates or
     latencies. A trial answers its search, whatever its checks say of its latencies."""
     ours = tables.only(tables.runs.loc[tables.runs["experiment"].str.startswith("report-"), "run_id"])
     return rates.informative_run_ids(ours) | set(
@@ -101,13 +137,19 @@ def table(judged: pd.DataFrame) -> pd.DataFrame:
                 "claim": row.says,
                 "published": number(row.quantity, row.published),
                 "measured": _interval(row),
-                "runs": row.runs,
+                "runs": rests_on(row),
                 **({"whose": row.whose} if judged["whose"].any() else {}),
                 "why": row.note,
             }
             for row in judged.itertuples()
         ]
     )
+
+
+def rests_on(row) -> str:
+    """ "5 runs"; of a duet "12 launches"."""
+    is_duet = row.ours is not None and row.ours.by_duet
+    return words.counted(row.runs, "launch" if is_duet else "run")
 
 
 def number(quantity, value: float) -> str:
@@ -150,7 +192,7 @@ def _measured(ours: Measured | None) -> str:
         return claim_text.estimate(ours.knee)
     share = words.share(ours.value / 100)
     if ours.at_rates_rps:
-        between = words.interval(ours.low, ours.high, lambda percent: words.share(percent / 100))
+        between = words.interval(*ours.interval, lambda percent: words.share(percent / 100))
         return f"{share}{between} at {words.several([words.rate(rate) for rate in ours.at_rates_rps])}"
     return f"{share} of the time waited for locks" if ours.of_time else ""
 

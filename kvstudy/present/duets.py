@@ -104,17 +104,22 @@ def sentence(duet: Duet) -> str:
         return f"{duet.b} {_DIFFERS[one.word]} than {duet.a}: {what} {words.times(one.ratio)}"
     if one.word == SAME:
         return f"{duet.b} and {duet.a} are {word(one)}: {what}"
-    why = (
+    why = doubt(one)
+    if duet.counted < FIRST_LOOK:
+        launches = words.counted(duet.asked, "launch")
+        why = f"{duet.counted} of {launches} count{'s' * (duet.counted == 1)}, {FIRST_LOOK} are needed"
+    return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
+
+
+def doubt(one: MeasureResult) -> str:
+    """What stands beside *cannot tell*."""
+    return (
         "what was left out could be why"
         if one.held_back
         else "its launches fall into groups"
         if one.in_groups
         else words.findable(one.found)
     )
-    if duet.counted < FIRST_LOOK:
-        launches = words.counted(duet.asked, "launch")
-        why = f"{duet.counted} of {launches} count{'s' * (duet.counted == 1)}, {FIRST_LOOK} are needed"
-    return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
 
 
 def odd(one: MeasureResult) -> str:
@@ -236,7 +241,7 @@ def measures(shown: Shown | None) -> pd.DataFrame:
             "ratio": ratio(one),
             duet.a: value(one.a, one.measure),
             duet.b: value(one.b, one.measure),
-            "could have found": "" if one.decided else words.findable_limit(one.found) or "nothing",
+            "could have found": _could_find(one),
             "launches": one.launches,
             "odd": one.odd if one.is_typical else "groups",
             "more needed": ""
@@ -255,6 +260,10 @@ def all_of(shown: Shown | None) -> list[Duet]:
     return [] if shown is None else [shown.duet, *shown.others]
 
 
+def _could_find(one: MeasureResult) -> str:
+    return "" if one.decided else words.findable_briefly(one.found, one.launches >= FIRST_LOOK)
+
+
 def every_measure(shown: Shown | None) -> pd.DataFrame:
     """``measures`` of every duet, the one that the page is about first."""
     rows = [
@@ -267,7 +276,7 @@ def every_measure(shown: Shown | None) -> pd.DataFrame:
             "ratio": ratio(one),
             "value of a": value(one.a, one.measure),
             "value of b": value(one.b, one.measure),
-            "could have found": "" if one.decided else words.findable_limit(one.found) or "nothing",
+            "could have found": _could_find(one),
             "launches": one.launches,
             "measured": source(duet),
         }

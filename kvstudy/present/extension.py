@@ -6,7 +6,8 @@
 
 How parameters are found: papermill puts a cell that begins with "# Parameters" after the notebook's own,
 which begins with DEFAULTS. IPython's ``In`` holds both as text; what the first does not name is a mistake,
-which papermill only warns about.
+which papermill only warns about. Its own inspection needs the notebook's path, which a kernel is not told,
+and gives values as text; a test holds every notebook's defaults against it.
 """
 
 import ast

@@ -1,13 +1,16 @@
-"""What was found, as sentences: the claims of ``analyse.answers`` in words, each with the page that shows it.
+"""What was found, as a table: the claims of ``analyse.answers`` in words and numbers, each with the page that
+shows it.
 
-``render(tables)`` writes them all. No number is worked out here: a Rule asks for an answer and tells its
-claims. A study of other runs says other things in the same words. Where a question was measured and every run
-of it is invalid, the answer is *cannot tell*, with the checks that failed. A question that was not measured
-has no line.
+    question | answer | number | interval | runs | page
+
+``render(tables)`` writes it. No number is worked out here: a Rule asks for an answer and tells its claims, a
+row each. A study of other runs says other things in the same words. Where a question was measured and every
+run of it is invalid, the answer is *cannot tell*, with the checks that failed. A question that was not
+measured has no row.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from IPython.display import Markdown
@@ -15,45 +18,68 @@ from IPython.display import Markdown
 from kvstudy.analyse.answers import RULER, Answer, service, service_tables
 from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SAME, SLOWER, TOO_FEW
+from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_text, words
 from kvstudy.present.claim_text import BOTH, REFERENCE, YOURS
 
-__all__ = ["RULER", "RULES", "Finding", "Rule", "render", "service_tables"]
+__all__ = ["RULER", "RULES", "Finding", "Row", "Rule", "of_claim", "render", "service_tables"]
+HEADS = ("question", "answer", "number", "interval", "runs", "page")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number, and what it is of; a row that says how much is undecided may have none."""
+
+    answer: str
+    number: str = ""
+    interval: str = ""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``sentence`` in Markdown; ``page``: the notebook that shows it; ``runs``, ``launches``: how many
-    it rests on; ``whose`` (YOURS, REFERENCE or both): where the reader has measured; ``own``: what his own
-    runs say where they decide less than the reference's, of which ``sentence`` is then."""
+    """``rows``: what is said to the question; ``page``: the notebook that shows it; ``runs``, ``launches``:
+    how many it rests on; ``whose`` (YOURS, REFERENCE or both): where the reader has measured; ``own``: what
+    his own runs say where they decide less than the reference's, of which ``rows`` are then."""
 
-    sentence: str
+    question: str
+    rows: tuple[Row, ...]
     page: str
     runs: int
     whose: str = ""
     own: str = ""
     launches: int = 0
 
-    def line(self) -> str:
+    def lines(self) -> list[str]:
+        """Rows of a Markdown table."""
         counts = [words.counted(self.runs, "run")] if self.runs or not self.launches else []
         counts += [f"{words.counted(self.launches, 'launch')} of duets"] if self.launches else []
         runs = " and ".join(counts) + (f", {self.whose}" if self.whose else "")
-        own = f"\n  - {self.own}" if self.own else ""
-        return f"- {self.sentence} *({runs}; [{self.page}]({self.page}.ipynb))*{own}"
+        page = f"[{self.page[:2]}]({self.page}.ipynb)"
+        own = [_line("", self.own, "", "", YOURS, page)] if self.own else []
+        return [
+            _line(self.question, row.answer, row.number, row.interval, runs, page) for row in self.rows
+        ] + own
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """``ask`` answers from the tables; ``tell`` puts the claims of the answer into sentences; ``title``: of a
-    question that no run answers."""
+    """``ask`` answers from the tables; ``tell`` puts the claims of the answer into rows; ``title``: the
+    question, unless ``title_of`` makes it from the answer."""
 
     title: str
     page: str
     ask: Callable[[Tables], Answer | None]
-    tell: Callable[[Answer], str]
+    tell: Callable[[Answer], list[Row]]
+    title_of: Callable[[Answer], str] | None = None
 
-    def __call__(self, tables: Tables, reference: Tables | None = None) -> Finding | None:
+    def __call__(
+        self, tables: Tables, reference: Tables | None = None, _duets: Sequence[Duet] = ()
+    ) -> Finding | None:
         """``reference``: the committed runs, where ``tables`` has the reader's own in the place of some.
 
         Choosing what decides more makes no word of either more often false: it can only leave words out, and
@@ -71,135 +97,166 @@ class Rule:
             return self._finding(theirs, REFERENCE)
         if theirs.decides > answer.decides:
             less = claim_text.less(answer.runs, answer.decides, theirs.decides)
-            own = f"{less}: {self._finding(answer).sentence}"
+            own = f"{less}: {_in_one(self._finding(answer).rows)}"
             return self._finding(theirs, REFERENCE, own)
         alone = self.ask(tables.only(tables.own))
         is_own = alone is not None and repr(alone.claims) == repr(answer.claims)
         return self._finding(answer, YOURS if is_own else BOTH)
 
     def _finding(self, answer: Answer, whose: str = "", own: str = "") -> Finding:
-        sentence = self.tell(answer) if answer.claims else describe_unanswered(self.title, answer)
-        return Finding(sentence, self.page, answer.runs, whose, own)
+        rows = self.tell(answer) if answer.claims else [Row(describe_unanswered(answer))]
+        title = self.title_of(answer) if self.title_of and answer.claims else self.title
+        return Finding(title, tuple(rows), self.page, answer.runs, whose, own)
+
+
+def _in_one(rows: tuple[Row, ...]) -> str:
+    return "; ".join(f"{row.answer} {row.number} {row.interval}".strip() for row in rows)
 
 
 def render(
-    tables: Tables, rules: tuple[Rule, ...] | None = None, reference: Tables | None = None
+    tables: Tables,
+    rules: tuple[Rule, ...] | None = None,
+    reference: Tables | None = None,
+    duets: Sequence[Duet] = (),
 ) -> Markdown:
-    """Every finding that the runs support, as a list; a sentence when there is none. ``reference``:
-    ``notebook.beside(tables)``."""
+    """Every finding that the runs support, as a table; a sentence when there is none. ``reference``:
+    ``notebook.beside(tables)``; ``duets``: ``options.measured_duets()``, which answer some published
+    claims."""
     rules = RULES if rules is None else rules
-    found = [finding for rule in rules if (finding := rule(tables, reference)) is not None]
-    return render_list(found, "No valid run supports a finding yet. Measure with `make reproduce`.")
+    found = [finding for rule in rules if (finding := rule(tables, reference, duets)) is not None]
+    return render_table(found, "No valid run supports a finding yet. Measure with `make reproduce`.")
 
 
-def render_list(found: list[Finding], otherwise: str) -> Markdown:
-    """``found`` as a list, or the sentence ``otherwise``."""
-    return Markdown("\n".join(finding.line() for finding in found) or otherwise)
+def render_table(found: list[Finding], otherwise: str) -> Markdown:
+    """``found`` as a table, or the sentence ``otherwise``."""
+    if not found:
+        return Markdown(otherwise)
+    heads = [_line(*HEADS), _line(*["---"] * len(HEADS))]
+    return Markdown("\n".join([*heads, *(line for finding in found for line in finding.lines())]))
 
 
-def describe_unanswered(title: str, answer: Answer) -> str:
+def describe_unanswered(answer: Answer) -> str:
     """Of an answer without claims."""
     if answer.why:
-        return f"**{title}:** {CANNOT_TELL}: {answer.why}."
+        return f"{CANNOT_TELL}: {answer.why}"
     if not answer.failed:
-        return (
-            f"**{title}:** {CANNOT_TELL}: the runs that count are not of both sides, or have too few samples."
-        )
+        return f"{CANNOT_TELL}: the runs that count are not of both sides, or have too few samples"
     why = words.several([f"{check} ({count})" for check, count in answer.failed])
-    return f"**{title}:** {CANNOT_TELL}: none of its runs counts; checks failed: {why}."
+    return f"{CANNOT_TELL}: none of its runs counts; checks failed: {why}"
 
 
-def _p99_of_workloads(answer: Answer) -> str:
+def of_claim(answer: str, claim: Claim) -> Row:
+    return Row(answer, claim_text.alone(claim), claim_text.around(claim))
+
+
+def _place_of_workloads(answer: Answer) -> str:
     first = answer.claims[0].subject
-    where = f"{words.rate(first.offered_rate_rps)} on {words.value('connections', first.connections)}"
-    return f"**p99 response time at {where}:** {'; '.join(_of_workload(claim) for claim in answer.claims)}."
+    return (
+        f"p99 response time at {words.rate(first.offered_rate_rps)} on "
+        f"{words.value('connections', first.connections)}"
+    )
 
 
-def _of_workload(claim: Claim) -> str:
+def _p99_of_workloads(answer: Answer) -> list[Row]:
     """With what tells its runs from others of the same workload and place, which share no median with
     them."""
-    variant = f" ({claim.variant})" if claim.variant else ""
-    return f"{claim.subject.workload}{variant} {claim_text.estimate(claim)}"
+    return [of_claim(named(claim.subject.workload, claim.variant), claim) for claim in answer.claims]
 
 
-def _rates_held(answer: Answer) -> str:
-    offered, *combinations = answer.claims
-    title = f"**Rates chosen beforehand,** at most {words.rate(offered.estimate)}:"
-    named = f"{words.counted(len(combinations), 'combination')} of workload, connections and options"
+def named(what: str, variant: str) -> str:
+    return f"{what} ({variant})" if variant else what
+
+
+def _rates_held(answer: Answer) -> list[Row]:
+    _offered_at_most, *combinations = answer.claims
+    of = f"{words.counted(len(combinations), 'combination')} of workload, connections and options"
     lost = [claim for claim in combinations if claim.word == service.MET_ITS_LIMIT]
     every = sum(claim.word == service.HELD_EVERY for claim in combinations)
     few = len(combinations) - len(lost) - every
-    unsure = f" Of {few} the runs cannot tell: {TOO_FEW.replace(' a side', ' at a rate')}." if few else ""
-    if not lost:
-        return (
-            f"{title} {every} of {named} held every rate that they were offered; what saturates them lies "
-            f"above.{unsure}"
-        )
-    first, held = (
-        min(lost, key=lambda claim: claim.ends[1]),
-        [claim.estimate for claim in combinations if claim.decided and not math.isnan(claim.estimate)],
-    )
-    best = f"the highest that was held is {words.rate(max(held))}" if held else "none was held"
-    variant = f" ({first.variant})" if first.variant else ""
-    return (
-        f"{title} {best}. {len(lost)} of {named} met a rate that they did not hold. The lowest such "
-        f"rate is {words.rate(first.ends[1])}, "
-        f"by {first.subject.workload}{variant} on "
-        f"{words.value('connections', first.subject.connections)}.{unsure}"
-    )
+    rows = []
+    if lost:
+        held = [claim.estimate for claim in combinations if claim.decided and not math.isnan(claim.estimate)]
+        first = min(lost, key=lambda claim: claim.ends[1])
+        on = f"on {words.value('connections', first.subject.connections)}"
+        rows = [
+            Row("the highest that was held", words.rate(max(held)) if held else "none"),
+            Row(
+                f"the lowest that was not: {named(first.subject.workload, first.variant)} {on}",
+                words.rate(first.ends[1]),
+            ),
+            Row(f"{of} that met a rate which they did not hold", f"{len(lost)} of {len(combinations)}"),
+        ]
+    else:
+        rows = [Row(f"{of} that held every rate that they were offered", f"{every} of {len(combinations)}")]
+    too_few = TOO_FEW.replace(" a side", " at a rate")
+    unsure = [Row(f"{CANNOT_TELL}: {too_few}", f"{few} of {len(combinations)}")] if few else []
+    return [*rows, *unsure]
 
 
-def _repeated_against_unique(answer: Answer) -> str:
-    parts = [
-        (
-            f"{claim.variant} has {claim_text.estimate(claim)} the p99 of {claim_text.place(claim)} "
-            f"({claim_text.certainty(claim)})"
+def _offered(answer: Answer) -> str:
+    return f"Rates chosen beforehand, at most {words.rate(answer.claims[0].estimate)}"
+
+
+def _repeated_against_unique(answer: Answer) -> list[Row]:
+    return [
+        of_claim(
+            f"p99 of {claim.variant} to that of {claim_text.place(claim)}: {claim_text.certainty(claim)}",
+            claim,
         )
         for claim in answer.claims
     ]
-    return f"**Repeated against unique keys:** {'; '.join(parts)}."
 
 
-def _more_connections(answer: Answer) -> str:
+def _sides_of_connections(answer: Answer) -> str:
     first = answer.claims[0]
+    return f"{first.variant} connections against {first.baseline} at the same rate"
+
+
+def _more_connections(answer: Answer) -> list[Row]:
+    first, of = answer.claims[0], len(answer.claims)
     counts = [
-        f"{count} {word}"
+        Row(f"p99 is {word}" if word != CANNOT_TELL else word, f"{count} of {of}")
         for word in (FASTER, SLOWER, SAME, CANNOT_TELL)
         if (count := sum(claim.word == word for claim in answer.claims)) or word in (FASTER, SLOWER)
     ]
-    return (
-        f"**{first.variant} connections against {first.baseline} at the same rate:** of "
-        f"{words.counted(len(answer.claims), 'comparison')} of p99 "
-        f"{words.several(counts)}. For example {first.subject.workload} at "
-        f"{words.rate(first.subject.offered_rate_rps)}: {_ratio_and_word(first)}."
-    )
+    example = f"for example {first.subject.workload} at {words.rate(first.subject.offered_rate_rps)}"
+    return [*counts, of_claim(f"{example}: {claim_text.certainty(first)}", first)]
 
 
-def _waiting(answer: Answer) -> str:
+def _waiting(answer: Answer) -> list[Row]:
     (claim,) = answer.claims
     service_us, response_us = claim.ends
-    return (
-        f"**Waiting that service time hides:** {claim_text.place(claim)} has a p99 "
-        f"{words.times(claim.estimate)} as long from the due time as from the send, "
-        f"at a rate that was held. It is {words.latency(response_us)} from the due time and "
-        f"{words.latency(service_us)} from the send."
-    )
+    return [
+        of_claim(f"p99 from the due time to that from the send, {claim_text.place(claim)}, held", claim),
+        Row("from the due time", words.latency(response_us)),
+        Row("from the send", words.latency(service_us)),
+        *_largest_of(claim),
+    ]
 
 
-def _ratio_and_word(claim: Claim) -> str:
-    return f"{claim_text.estimate(claim)} ({claim_text.certainty(claim)})"
+def _largest_of(claim: Claim) -> list[Row]:
+    """Whoever takes the largest of many takes what chance made large."""
+    if claim.chosen_from < 2:
+        return []
+    return [Row("configurations of which this is the largest", str(claim.chosen_from))]
 
 
 _PERCENTILES, _CAPACITY = "03-percentiles", "04-capacity"
 RULES: tuple[Rule, ...] = (
-    Rule("p99 response time", _PERCENTILES, service.p99_of_workloads, _p99_of_workloads),
-    Rule("Rates chosen beforehand", _CAPACITY, service.rates_held, _rates_held),
+    Rule("p99 response time", _PERCENTILES, service.p99_of_workloads, _p99_of_workloads, _place_of_workloads),
+    Rule("Rates chosen beforehand", _CAPACITY, service.rates_held, _rates_held, _offered),
     Rule(
         "Repeated against unique keys",
         _PERCENTILES,
         service.repeated_against_unique,
         _repeated_against_unique,
     ),
-    Rule("More connections", "06-before-after", service.more_connections, _more_connections),
+    Rule(
+        "More connections",
+        "06-before-after",
+        service.more_connections,
+        _more_connections,
+        _sides_of_connections,
+    ),
     Rule("Waiting that service time hides", _PERCENTILES, service.waiting, _waiting),
 )

@@ -2,9 +2,10 @@
 JupyterLab and the study.
 
 The page comes from the sealed run as jfr-converter made it. Embedded by ``srcdoc``, which inherits the page's
-origin, so that the search box above it can reach in; five things are changed: storage that a browser refuses
+origin, so that the search box above it can reach in; six things are changed: storage that a browser refuses
 no longer stops the script (heat maps read it unguarded), the link to the network becomes text, the page gets
-a title and its help button a name, for screen readers, and it begins at the root of its graph.
+a title and its help button a name, for screen readers, it begins at the root of its graph, and it tells what
+it shows, so that this can be saved.
 """
 
 import re
@@ -13,16 +14,18 @@ from html import escape
 import pandas as pd
 from IPython.display import HTML, Markdown
 
-from kvstudy.analyse import frames
+from kvstudy.analyse.answers import profiles
+from kvstudy.analyse.answers.profiles import shares
+from kvstudy.analyse.claim import Claim
+from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import profiled_runs, theme, words
+from kvstudy.present import claim_text, profiled_runs, theme, words
 from kvstudy.record.run_folder import open_run
 
+__all__ = ["configuration", "embedded", "flame_graph", "guarded", "network_and_store", "page_of", "shares"]
 HEIGHT_MAX_PX = 720
 MARKED = f"border-left:6px solid {theme.INVALID};padding-left:8px"  # a graph of an invalid run …
 GREYED = f"filter:grayscale(1);{MARKED}"  # … whose colours are no part of what it says
-NETWORK = ("socket read", "response", "idle")  # reading from the socket, answering, waiting for events
-NETWORK_MIN, STORE_MAX = 0.5, 0.1  # what 05-flame-graphs expects of their shares
 _KINDS = {"flamegraph": "flame graph", "heatmap": "heat map"}
 _NOTHING = {
     "lock": "No lock waits were recorded: no thread waited for a monitor or a lock long enough to be sampled,"
@@ -33,6 +36,14 @@ try { window.localStorage.length; } catch (refused) {
   const none = { getItem: () => null, setItem: () => {}, removeItem: () => {} };
   Object.defineProperty(window, 'localStorage', { value: none });
 }
+</script>"""
+# A deep graph is higher than its frame and grows upwards: begin at its root. And what save.js draws as SVG.
+_BELOW = """<script>
+window.scrollTo(0, document.documentElement.scrollHeight);
+window.shown = () => {
+  const background = getComputedStyle(document.body).backgroundColor;
+  return { levels, root, px, height: canvasHeight, background, inverted };
+};
 </script>"""
 
 
@@ -99,55 +110,36 @@ def guarded(page: str, title: str = "flame graph", from_below: bool = True) -> s
     page = re.sub(
         r"(<head[^>]*>)", lambda head: f"{head[1]}<title>{escape(title)}</title>{_GUARD}", page, count=1
     )
-    # A deep graph is higher than its frame and grows upwards: begin at its root.
-    below = "<script>window.scrollTo(0, document.documentElement.scrollHeight);</script></body>"
-    return page.replace("</body>", below, 1) if from_below else page
-
-
-def shares(tables: Tables) -> pd.DataFrame:
-    """Shares by subsystem of every profiled run, with the factors of the run beside, ``valid`` (bool) and
-    ``why`` ("" when it is): for ``subsystem_shares`` and ``network_and_store``."""
-    if tables.stacks.empty:
-        return pd.DataFrame()
-    why = profiled_runs.failures(tables)
-    runs = tables.runs[["run_id", "workload", "label", "variant", "connections"]]
-    runs = runs.assign(
-        valid=~runs["run_id"].isin(list(why)), why=[why.get(run_id, "") for run_id in runs["run_id"]]
-    )
-    return frames.shares(tables.stacks).merge(runs, on="run_id")
-
-
-def of_network(cpu: pd.DataFrame) -> pd.DataFrame:
-    """Of the CPU shares of each workload, as ``shares`` gives them: those of ``network`` and ``store``, and
-    whether most goes to the network (``most``) and both are ``expected``; ``valid``, ``why``: of its runs."""
-    rows = []
-    for workload, mine in profiled_runs.typical(cpu, "workload").groupby("workload"):
-        of = mine.set_index("subsystem")["share"]
-        network, store = float(of.reindex(NETWORK, fill_value=0.0).sum()), float(of.get("store", 0.0))
-        most = network > NETWORK_MIN
-        expected = most and store <= STORE_MAX
-        rows.append(
-            (workload, network, store, most, expected, bool(mine["valid"].all()), mine["why"].iloc[0])
-        )
-    columns = ["workload", "network", "store", "most", "expected", "valid", "why"]
-    return pd.DataFrame(rows, columns=columns)
+    return page.replace("</body>", f"{_BELOW}</body>", 1) if from_below else page
 
 
 def network_and_store(shares: pd.DataFrame) -> Markdown:
-    """A sentence: what share of the CPU goes to the network and to the store, workload by workload, and
-    whether that is as expected."""
-    cpu = shares[shares["event"] == "cpu"] if len(shares) else shares
-    if cpu.empty:
+    """What share of the CPU goes to the network and to the store, of each workload and configuration, and
+    whether that is as expected; ``shares``: of ``profiles.shares``."""
+    answer = profiles.network_and_store(shares)
+    if answer is None:
         return Markdown("**Against the Expectation:** no CPU profile was made, so nothing can be told.")
-    parts = [
-        f"{row.workload} {words.share(row.network)} and {words.share(row.store)}, "
-        f"{'as expected' if row.expected else 'not as expected'}"
-        if row.valid
-        else f"{row.workload} cannot tell ({profiled_runs.INVALID}: {row.why})"
-        for row in of_network(cpu).itertuples()
-    ]
+    pairs = list(zip(answer.claims[::2], answer.claims[1::2], strict=True))
+    lines = [f"- {configuration(network)}: {_expected(network, store)}" for network, store in pairs]
+    sure = sum(network.decided and store.decided for network, store in pairs)
     return Markdown(
-        "**Against the Expectation:** shares of the CPU that go to the network (reading, answering, "
-        "waiting for events) and to the store itself, without its log, "
-        f"flushes and compactions: {'; '.join(parts)}."
+        f"**Against the Expectation:** {sure} of {words.counted(len(pairs), 'configuration')} decided, by "
+        f"{words.counted(answer.runs, 'valid profiled run')}. Shares of the CPU that go to the network "
+        "(reading, answering, waiting for events) and to the store itself, without its log, flushes and "
+        "compactions:\n\n" + "\n".join(lines)
     )
+
+
+def configuration(claim: Claim) -> str:
+    """Workload, rate and connections, and what else tells its runs from others."""
+    return claim_text.place(claim) + (f" ({claim.variant})" if claim.variant else "")
+
+
+def _expected(network: Claim, store: Claim) -> str:
+    if not network.runs:
+        return f"{CANNOT_TELL} ({profiled_runs.INVALID}: {network.why})"
+    shares = f"{claim_text.estimate(network)} and {claim_text.estimate(store)}"
+    why = network.why or store.why
+    if network.word == profiles.LESS or store.word == profiles.MORE:
+        return f"{shares}, not as expected"
+    return f"{shares}, {f'{CANNOT_TELL}: {why}' if why else 'as expected'}"

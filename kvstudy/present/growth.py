@@ -9,11 +9,12 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import growth as analysed
-from kvstudy.analyse.comparison.words import CANNOT_TELL
+from kvstudy.analyse.claim import Claim
+from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.configuration import CPU
-from kvstudy.analyse.growth import Growth, growth_of, growths
+from kvstudy.analyse.growth import Growth, Step, growth_of, growths
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import notebook, summary, words
+from kvstudy.present import claim_text, false_words, notebook, summary, words
 
 SCALE, LARGER_THAN_MEMORY, CONNECTIONS = analysed.RECORDS, analysed.DATA, analysed.CONNECTIONS
 MINUTES = 3  # of each experiment's quick profile, at most
@@ -57,55 +58,59 @@ def answer(found: Tables) -> Markdown:
 def headline(found: Tables) -> str | None:
     """A sentence without its full stop, of the first growth that was measured at two amounts of work, with
     the page's word; None where none was."""
-    for work, factor, word in factors(found):
-        return f"p99 with {work}: {words.times(factor, 2)} that with the least ({word})"
+    for work, claim in p99_of_each(found):
+        return f"p99 with {work}: {_ratio(claim)} that with the least ({claim_text.word(claim)})"
     return None
 
 
-def factors(found: Tables) -> list[tuple[str, float, str]]:
-    """Of each line of each growth, what grew by how much, as ``10 × records``, the factor of its p99, and the
-    word that ``compared`` has for it: *cannot tell* where it has none, or several."""
-    rows = found.cached(analysed.compared)
-    rows = rows[rows["measure"] == analysed.P99]
-    said = {
-        key: words.word(next(mine.itertuples())) if len(mine) == 1 else CANNOT_TELL
-        for key, mine in rows.groupby(["growth", "line"])
-    }
+def p99_of_each(found: Tables) -> list[tuple[str, Claim]]:
+    """Of each line of each growth that has a number, what grew, as ``10 × records``, and its p99."""
     return [
         (
-            f"{words.times(row['most'] / row['least'], 2)} {_WORK[growth.experiment]}"
-            f" ({words.factor(row['line'])})",
-            row["after"] / row["before"],
-            said.get((growth.experiment, row["line"]), CANNOT_TELL),
+            f"{words.times(step.most / step.least, 2)} {_WORK[growth.experiment]} "
+            f"({words.factor(step.line)})",
+            claim,
         )
         for growth in growths()
-        for _, row in analysed.steps(found, growth).iterrows()
-        if row["measure"] == analysed.P99 and not row["why"]
+        for step in analysed.steps(found, growth)
+        for claim in step.claims
+        if claim.measure == analysed.P99 and claim.ends
     ]
 
 
 def grown(found: Tables, growth: Growth) -> str:
     """How much each measure grows from the least work to the most, a sentence without its full stop."""
-    rows = analysed.steps(found, growth)
-    if rows.empty:
+    steps = analysed.steps(found, growth)
+    if not steps:
         works = analysed.runs_with_work(found, growth)["work"].nunique()
         return (
             "only one amount of work was measured" if works < 2 else "too few runs count to say how it grows"
         )
-    parts = []
-    for line, part in rows.groupby("line", sort=False):
-        known, row = part[part["why"] == ""], part.iloc[0]
-        if known.empty:
-            parts.append(f"{line}: {row['why']}")
-            continue
-        grew = [
-            f"{_NAMES[row.measure]} {words.times(row.after / row.before, 2)}" for row in known.itertuples()
-        ]
-        parts.append(
-            f"{line} from {amount(growth, row['least'])} to {amount(growth, row['most'])}: "
-            f"{words.several(grew)}"
-        )
-    return "; ".join(parts)
+    return "; ".join(_grown(step, growth) for step in steps)
+
+
+def _grown(step: Step, growth: Growth) -> str:
+    known = [claim for claim in step.claims if claim.ends]
+    if not known:
+        return f"{step.line}: {step.claims[0].why}"
+    few = all(claim.why == TOO_FEW for claim in known)
+    grew = [
+        f"{_NAMES[claim.measure]} {_ratio(claim)}"
+        + (words.interval(*claim.interval, _two_digits) if claim.interval else "")
+        + (f" ({claim_text.word(claim)})" if claim.word and not few else "")
+        for claim in known
+    ]
+    doubt = f" ({CANNOT_TELL}: {TOO_FEW})" if few else ""
+    work = f"{amount(growth, step.least)} to {amount(growth, step.most)}"
+    return f"{step.line} from {work}: {words.several(grew)}{doubt}"
+
+
+def _ratio(claim: Claim) -> str:
+    return _two_digits(claim.estimate)
+
+
+def _two_digits(ratio: float) -> str:
+    return words.times(ratio, 2)
 
 
 def compared(found: Tables) -> pd.DataFrame:
@@ -124,7 +129,7 @@ def compared(found: Tables) -> pd.DataFrame:
                 "least work": value(row.before, row.measure),
                 "most work": value(row.after, row.measure),
                 "ratio": summary.ratio(row),
-                "could have been found": words.findable_limit(row.found) if row.word == CANNOT_TELL else "",
+                "could have been found": summary.could_find(row),
                 "runs": f"{row.runs_before} and {row.runs_after}",
                 **({"differs": row.differs} if (rows["differs"] != "").any() else {}),
             }
@@ -132,6 +137,7 @@ def compared(found: Tables) -> pd.DataFrame:
         ]
     )
     table.attrs["missing"] = "**Nothing to compare:** no experiment has runs at two amounts of work."
+    table.attrs["caption"] = false_words.of_comparisons(rows).strip()
     return table
 
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 
 from kvstudy.analyse import growth as analysed_growth
 from kvstudy.analyse import peers as analysed_peers
-from kvstudy.analyse.answers import RULER, Answer, options, ruler, service, tail
-from kvstudy.analyse.claim import Claim
-from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, SAME
+from kvstudy.analyse.answers import RULER, Answer, options, profiles, ruler, service, tail
+from kvstudy.analyse.claim import Claim, Place
+from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SAME, SLOWER
 from kvstudy.analyse.configuration import CPU, INVALID
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.intervention import CAUSED
@@ -31,9 +32,8 @@ from kvstudy.analyse.options import OF_WORKLOAD
 from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
-from kvstudy.present import claim_text, claims, flame, growth, peers, profiled_runs, words
+from kvstudy.present import claim_text, claims, growth, peers, words
 from kvstudy.present.cards import BAD, BARS_MAX, GOOD, NOT_MEASURED, PLAIN, Bar, Card, Shown, valid
-from kvstudy.present.figures.tail_intervention import held_off
 from kvstudy.present.notebook import published_reports
 from kvstudy.project import project_root
 
@@ -47,6 +47,8 @@ _CHANGES_MAX = 4  # bars: the sentence above them is long
 _SENTENCES = {"wal=always": "Syncing the log before every answer (wal=always)"}
 _WORKLOADS = {"mixed": "half reads, half writes"}
 _STORE = ("store", "flush", "compaction", "WAL")
+_PARTS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth", 10: "a tenth"}
+_PART_WITHIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def _card(
             if told is None:
                 return Card(page, question, unmeasured)
             left = len(told.bars) > BARS_MAX
-            of = f"{told.of} ({BARS_MAX} of {len(told.bars)} shown)" if left else told.of
+            of = f"{told.of} ({BARS_MAX} of {len(told.bars)})" if left else told.of
             counted = valid(told.runs.runs) if told.valid is None else told.valid
             whose = f"{_whose(told.runs)}: " if reference is not None else ""
             badges = (f"{whose}{counted}",) if counted else ()
@@ -162,16 +164,17 @@ def _of_service(tables: Tables) -> Tables:
 
 def _findable(found: list[Claim]) -> list[str]:
     """Which difference the undecided comparisons could have found, in the middle."""
-    limits = sorted(
-        math.inf if claim.findable_percent is None else claim.findable_percent
-        for claim in found
-        if claim.word == CANNOT_TELL and claim.sides is not None
-    )
-    if not limits:
+    undecided = [claim for claim in found if claim.word == CANNOT_TELL and claim.sides is not None]
+    if not undecided:
         return []
+    limits = sorted(
+        math.inf if claim.findable_percent is None else claim.findable_percent for claim in undecided
+    )
     middle = limits[len(limits) // 2]
     if math.isinf(middle):
-        return ["too few runs to find any difference"]
+        without = [claim for claim in undecided if claim.findable_percent is None]
+        few = all(min(claim.sides) < MIN_RUNS for claim in without)
+        return ["too few runs to find any difference" if few else "may miss even large differences"]
     return [f"finds only differences over {words.share(middle / 100, _DIGITS)}"]
 
 
@@ -244,7 +247,6 @@ def _sweep(tables: Tables):
         f"what the checks said of {words.counted(len(tables.runs), 'run')} of "
         f"{words.counted(tables.runs['experiment'].nunique(), 'experiment')}",
         bars,
-        valid="",  # the page shows none of them
     )
 
 
@@ -346,31 +348,56 @@ def _rates(combinations: Sequence[Claim]) -> list[Bar]:
 
 @_card("05-flame-graphs", "Where does the time go?", _of("reproduce", profiled=True))
 def _time(tables: Tables):
-    shares = flame.shares(tables)
-    cpu = shares[shares["event"] == "cpu"] if len(shares) else shares
-    if cpu.empty:
+    shares = profiles.shares(tables)
+    found = profiles.network_and_store(shares)
+    if found is None:
         return None
-    known = profiled_runs.typical(cpu, "workload")
-    known = known[known["valid"]]
-    if known.empty:
+    top = profiles.at_highest_rate(claim for claim in found.claims if claim.measure == profiles.OF_NETWORK)
+    if not any(claim.runs for claim in top):
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no profiled run passed its checks.")
-    of = known.pivot_table(index="workload", columns="subsystem", values="share", fill_value=0.0)
-    said = flame.of_network(cpu).set_index("workload")
-    said = said[said["valid"]].sort_values("network", ascending=False)
-    texts = [f"{_name(name)} {words.share(share, _DIGITS)}" for name, share in said["network"].items()]
-    texts = texts if len(texts) <= 2 else [texts[0], texts[-1]]
-    whole = "Most CPU goes" if said["most"].all() else "CPU that goes"
-    shown = said.index[-1]  # where most goes elsewhere
-    one = of.loc[shown]
+    names = [claim.subject.workload for claim in top]
+    if len(set(names)) < len(names):
+        of = words.counted(len(names), "configuration")
+        return _CardContent(
+            f"{CANNOT_TELL.capitalize()}: profiled runs of {of} at the highest rate share no median."
+        )
+    top = sorted(top, key=lambda claim: -claim.estimate)
+    texts = [
+        f"{_name(claim.subject.workload)} {words.share(claim.estimate, _DIGITS)}"
+        for claim in (top if len(top) <= 2 else (top[0], top[-1]))
+    ]
+    shown = top[-1].subject  # where most goes elsewhere
+    if all(claim.decided for claim in top):
+        most = all(claim.word == profiles.MORE for claim in top)
+        whole = "Most CPU goes" if most else "CPU that goes"
+        answer = f"{whole} to the network and waiting for it: {', '.join(texts)}."
+    else:
+        fewest = words.counted(min(claim.runs for claim in top), "run")
+        answer = (
+            f"{CANNOT_TELL.capitalize()} from {fewest} each: network and waiting took {', '.join(texts)}."
+        )
+    decides = int(all(claim.decided for claim in top))
+    of = f"share of CPU samples, {_name(shown.workload)}{_at_rate(shown.offered_rate_rps)}"
+    return _CardContent(answer, of, _parts(shares, shown), decides=decides)
+
+
+def _at_rate(rate_rps: float) -> str:
+    return "" if math.isinf(rate_rps) else f" at {words.rate(rate_rps)}"
+
+
+def _parts(shares: pd.DataFrame, of: Place) -> list[Bar]:
+    """Where the CPU of one workload goes at this rate, the store's parts as one."""
+    rate = shares["offered_rate_rps"].fillna(math.inf)
+    here = shares[(shares["event"] == "cpu") & (shares["workload"] == of.workload) & shares["valid"]]
+    here = here[rate[here.index] == of.offered_rate_rps]
+    one = profiles.typical(here, "workload").set_index("subsystem")["share"]
     parts = one.drop(list(_STORE), errors="ignore").to_dict()
     parts["store, with flush and compaction"] = one.reindex(_STORE, fill_value=0.0).sum()
-    bars = [
+    return [
         Bar(name, share, words.share(share, _DIGITS))
         for name, share in sorted(parts.items(), key=lambda part: -part[1])
         if share > 0
     ]
-    answer = f"{whole} to the network and waiting for it: {', '.join(texts)}."
-    return _CardContent(answer, f"share of CPU samples, {_name(shown)}", bars, decides=1)
 
 
 @_card("06-before-after", "Did a change help?", _of_service, beside=True)
@@ -405,21 +432,35 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
     ordered = sorted(named.values(), key=_by_typical_and_size)
     answer = f"{_SENTENCES.get(first.variant, first.variant)} makes {_name(first.subject.workload)} "
     answer += f"{_how(first)}{_AT.get(first.measure, f' at {first.measure}')}."
-    labels = [f"{claim.variant}: {_SHORT.get(claim.measure, claim.measure)}" for claim in ordered]
     bars = [
         Bar(
-            label if labels.count(label) == 1 else f"{label}, {_name(claim.subject.workload)}",
+            label,
             abs(math.log(claim.estimate)),
-            _how(claim),
+            f"{_SHORT.get(claim.measure, claim.measure)} {_times(claim.estimate)}",
             GOOD if claim.word in _BETTER else BAD,
             f"{claim.subject.experiment}: {claim.subject.workload}, "
             f"{words.value('connections', claim.subject.connections)}",
         )
-        for claim, label in zip(ordered, labels, strict=True)
+        for claim, label in zip(ordered, _apart(ordered), strict=True)
     ]
     shown = bars[:_CHANGES_MAX]
-    of = f"largest differences ({len(shown)} of {len(bars)} shown)"
+    of = f"largest differences, {len(shown)} of {len(bars)}"
     return _CardContent(answer, of, shown, doubts, asked, valid=counted)
+
+
+def _apart(of_changes: Sequence[Claim]) -> list[str]:
+    """A name for each: its variant, and of two of one variant also the workload, then the connections."""
+    places = [claim.subject for claim in of_changes]
+    labels = [claim.variant for claim in of_changes]
+    for more in (
+        [_name(place.workload) for place in places],
+        [words.value("connections", place.connections) for place in places],
+    ):
+        labels = [
+            f"{label}, {also}" if labels.count(label) > 1 else label
+            for label, also in zip(labels, more, strict=True)
+        ]
+    return labels
 
 
 def _by_measure_and_size(claim: Claim) -> tuple[int, float]:
@@ -434,9 +475,13 @@ def _by_typical_and_size(claim: Claim) -> tuple[bool, float]:
 
 
 def _how(claim: Claim) -> str:
-    """ "5.9 × slower"; near 1 with one digit more: 1.04 is not 1.0."""
-    away = _away(claim.estimate)
-    return f"{words.times(away, _DIGITS + (away < 1.095))} {claim.word}"
+    """ "5.9 × slower"."""
+    return f"{_times(_away(claim.estimate))} {claim.word}"
+
+
+def _times(ratio: float) -> str:
+    """Near 1 with one digit more: 1.04 is not 1.0."""
+    return words.times(ratio, _DIGITS + (_away(ratio) < 1.095))
 
 
 def _away(ratio: float) -> float:
@@ -454,8 +499,7 @@ def _tail(tables: Tables):
     who = words.factor(kinds[0].subject.workload)
     if causes:
         first = causes[0]
-        cause = f"{held_off(first.variant, first.also)}{',' if first.also else ''} causes it"
-        answer = f"{cause[0].upper()}{cause[1:]}: without it p99 is {words.times(first.estimate, _DIGITS)}."
+        answer = f"{_begun(_cause(first))}, p99 is {_part(first.estimate)}."
     elif ties:
         kinds_of = words.several([words.factor(claim.variant) for claim in ties[:2]])
         answer = f"Slow answers of {who} are linked to {kinds_of}."
@@ -470,7 +514,10 @@ def _tail(tables: Tables):
         )
         for claim in sorted(kinds, key=lambda claim: (claim.variant == NO_EVENT, -claim.estimate))
     ]
-    doubts = [] if causes else ["nothing was held off: no cause is proven"]
+    held_off = caused is not None and bool(caused.claims)
+    doubts = (
+        [] if causes else ["no cause is proven" if held_off else "nothing was held off: no cause is proven"]
+    )
     asked = tables.select(
         experiment=tail.EXPERIMENT,
         workload=tail.WORKLOAD,
@@ -478,15 +525,32 @@ def _tail(tables: Tables):
     )
     if causes:
         asked = tables.select(experiment=first.subject.experiment)
-    of = f"share of slow {who} answers during which it was felt"
+    of = f"share of slow {who} answers that felt it"
     return _CardContent(answer, of, bars, doubts, asked, 2 if causes else 1 if ties else 0)
 
 
+def _cause(claim: Claim) -> str:
+    """What was shown to make the tail, and what went away with it, which cannot be told apart from it."""
+    cause = words.factor(claim.variant)
+    if not claim.also:
+        return f"{cause} causes it: without it"
+    with_it = words.several([words.factor(kind) for kind in claim.also])
+    if (claim.variant, claim.also) == ("flush", ("compaction",)):
+        return f"{cause} or the {with_it} after it: without both"
+    return f"{cause}, or {with_it} that went away with it: without them"
+
+
+def _part(ratio: float) -> str:
+    """ "about a fifth" where it is one, else "0.40 ×"."""
+    near = [name for number, name in _PARTS.items() if abs(ratio * number - 1) <= _PART_WITHIN]
+    return f"about {near[0]}" if near else words.times(ratio, _DIGITS)
+
+
 @_card("08-published-reports", "Do five published reports hold?", _of_reports, beside=True)
-def _published(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ()):
+def _published(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()):
     if _of_reports(tables).runs.empty:
         return None
-    judged = claims.judge(published_reports(), tables, reference)
+    judged = claims.judge(published_reports(), tables, reference, duets)
     if judged.empty or not (judged["runs"] > 0).any():
         return None
     counts = judged["verdict"].value_counts()
@@ -509,6 +573,14 @@ def _published(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] 
     return _CardContent(answer, "what our runs say of each claim", bars, valid=counting)
 
 
+@_card("09-explore", "What do you want to know?")
+def _explore(tables: Tables):
+    runs = words.counted(len(tables.runs), "run")
+    return _CardContent(
+        f"In JupyterLab (make lab), choose any of {runs}, a percentile and some seconds; every view follows."
+    )
+
+
 @_card(
     "10-peers",
     "How does the service compare with other programs?",
@@ -517,7 +589,35 @@ def _published(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] 
 )
 def _peers(tables: Tables):
     names = analysed_peers.peers(tables)
-    return _CardContent(f"{peers.headline(tables)}.", decides=1) if len(names) > 1 else None
+    if len(names) < 2:
+        return None
+    of, bars = _beside_peers(tables, names[0])
+    return _CardContent(f"{peers.headline(tables)}.", of, bars, decides=1)
+
+
+def _beside_peers(tables: Tables, ours: str) -> tuple[str, list[Bar]]:
+    """p50 of ours and of each peer at the one place where most were measured, of several the smallest values
+    at the lowest rate."""
+    rows = tables.cached(analysed_peers.compared)
+    rows = rows[(rows["measure"] == peers.P50) & (rows["differs"] == "")]
+    places = ["value_bytes", "offered_rate_rps", "connections", "workload"]
+    shared = rows.groupby(places)["server"].nunique()
+    if shared.empty:
+        return "", []
+    size, rate, connections, workload = shared.idxmax()
+    here = rows[(rows[places] == [size, rate, connections, workload]).all(axis=1)]
+    tones = {SLOWER: BAD, FASTER: GOOD}
+    bars = [Bar(ours, here["before"].iloc[0], words.latency(here["before"].iloc[0], _DIGITS))] + [
+        Bar(
+            row.server,
+            row.after,
+            words.latency(row.after, _DIGITS),
+            tones.get(row.word, PLAIN),
+            f"{row.server}: {words.word(row)}",
+        )
+        for row in here.itertuples()
+    ]
+    return f"p50 of {_name(workload)}, {words.size(size)}, {words.rate(rate)}", bars
 
 
 @_card(
@@ -527,14 +627,22 @@ def _peers(tables: Tables):
     "Not measured yet: kvstudy run experiments/connections.yaml, about 3 minutes.",
 )
 def _growth(tables: Tables):
-    answer = growth.headline(tables)
-    if answer is None:
+    grown = growth.p99_of_each(tables)
+    if not grown:
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no valid runs differ in the amount of work alone.")
+    label, claim = grown[0]
+    work = label.partition(" (")[0].replace("× ", "× the ")
+    decided = claim_text.word(claim) if claim.decided else "not decided"
     bars = [
-        Bar(label, factor, words.times(factor, _DIGITS), hover=f"{label}: {word}")
-        for label, factor, word in growth.factors(tables)
+        Bar(label, one.estimate, words.times(one.estimate, _DIGITS), hover=f"{label}: {claim_text.word(one)}")
+        for label, one in grown
     ]
-    return _CardContent(f"{answer}.", "p99 at the most work, to that at the least", bars, decides=1)
+    return _CardContent(
+        f"p99 with {work}: {words.times(claim.estimate, _DIGITS)}, {decided}.",
+        "p99 at the most work, to that at the least",
+        bars,
+        decides=1,
+    )
 
 
 def _has_claims(answer: Answer | None) -> bool:
@@ -549,4 +657,16 @@ def _silent(answer: Answer | None):
     return _CardContent(f"{CANNOT_TELL.capitalize()}: {answer.why or failed or 'too few runs count'}.")
 
 
-CARDS = (_ruler, _sweep, _percentiles, _capacity, _time, _change, _tail, _published, _peers, _growth)
+CARDS = (
+    _ruler,
+    _sweep,
+    _percentiles,
+    _capacity,
+    _time,
+    _change,
+    _tail,
+    _published,
+    _explore,
+    _peers,
+    _growth,
+)

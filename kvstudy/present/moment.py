@@ -50,7 +50,7 @@ def shown(tables: Tables, worst: str | None = None) -> HTML:
     run_ids = [*_profiled(tables)[: RUNS_MAX - 1], *([worst] if worst else [])]
     if not run_ids:
         return HTML("<p>No profiled run. Experiments with <code>profile: [cpu, alloc]</code> make them.</p>")
-    runs = [_of_run(tables.only([run_id])) for run_id in run_ids]
+    runs = [_describe_run(tables.only([run_id])) for run_id in run_ids]
     template = next((run.pop("template") for run in runs if run.get("template")), "")
     for run in runs:
         run.pop("template", None)
@@ -89,7 +89,7 @@ def _profiled(tables: Tables) -> list[str]:
     return sorted(chosen, key=lambda run_id: -slowest.get(run_id, 0.0))
 
 
-def _of_run(tables: Tables) -> dict:
+def _describe_run(tables: Tables) -> dict:
     run = next(marked_runs(tables).itertuples())
     seconds = tail.logged_seconds(tables).sort_values("second")
     answers = tables.slowest.nlargest(ANSWERS_MAX, "response_us").sort_values("due_s")
@@ -108,6 +108,7 @@ def _of_run(tables: Tables) -> dict:
         "id": run.run_id,
         "named": f"{profiled_runs.named(tables)}, repeat {run.repeat}{', profiled' if run.profiled else ''}",
         "why": why,
+        "unkept": "" if len(answers) else _without_answers(tables, run),
         "end_s": last_s,
         "figure": json.loads(figure.to_json()) | {"config": _CONFIG},
         "seconds": [
@@ -123,6 +124,16 @@ def _of_run(tables: Tables) -> dict:
     if samples is None:
         return data
     return data | {"template": _template(tables), "profile": _profile(samples, offset_s)}
+
+
+def _without_answers(tables: Tables, run) -> str:
+    """Why there are none one by one: record/copies.py leaves those of profiled runs out."""
+    if run.profiled and run.run_id not in tables.own:
+        return (
+            "Slow answers are not kept for profiled runs of the reference; your own runs have them. "
+            "What is known of this run is the latency of each second."
+        )
+    return "This run kept no answers one by one. What is known of it is the latency of each second."
 
 
 def _whole(value: float) -> int | None:

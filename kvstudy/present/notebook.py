@@ -19,6 +19,7 @@ from IPython.display import HTML, Markdown, display
 
 from kvstudy import workers
 from kvstudy.analyse import published
+from kvstudy.analyse.conditions import has_known_program
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.tables import (
     ALL_OWN,
@@ -208,7 +209,19 @@ def source(found: Tables) -> Markdown:
             "run `make reproduce` or "
             "`kvstudy run experiments/…` and execute this notebook again."
         )
-    return Markdown(sentence + _of_smoke(found))
+    return Markdown(sentence + _of_unknown_programs(found) + _of_smoke(found))
+
+
+def _of_unknown_programs(found: Tables) -> str:
+    """A rebuilt service is another configuration only where its program was noted."""
+    runs = found.runs
+    unknown = sorted(set(runs.loc[~runs["service_program"].map(has_known_program), "server"]))
+    return (
+        f" **Not known: which program answered as {words.several([f'`{name}`' for name in unknown])}.** Runs "
+        "before and after it was rebuilt would count as repeats: give each build a label of its own."
+        if unknown
+        else ""
+    )
 
 
 def _of_smoke(found: Tables) -> str:
@@ -254,7 +267,7 @@ def show(frame: pd.DataFrame, **options):
         "lengthMenu": [10, ROWS_SHOWN, 100, 500],
         "layout": {} if long else dict.fromkeys(("topStart", "topEnd", "bottomStart", "bottomEnd")),
     } | options
-    options |= {"caption": escape(frame.attrs["caption"])} if "caption" in frame.attrs else {}
+    options |= {"caption": escape(frame.attrs["caption"])} if frame.attrs.get("caption") else {}
     if os.environ.get(EXPORT_VARIABLE):
         # The pages break these into lines; columns of numbers stay whole.
         if sentences:

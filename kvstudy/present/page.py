@@ -25,6 +25,7 @@ EXPLORE_TAG = "explore"
 _TEMPLATES = Path(__file__).parent / "templates"
 LEAD = "lead"  # tag of the cell whose chart stands right under the answer; none: the first that has a chart
 _HEADS_MAX = 4
+_OF_PANDAS = re.compile(r'\s*<div>\s*(<style.*?</style>\s*)?<table [^>]*class="dataframe"', re.DOTALL)
 _HEADING = re.compile(r'<h([23]) id="([^"]*)">(.*?)<a class="anchor-link"', re.DOTALL)
 
 
@@ -104,10 +105,13 @@ def chart(data: dict) -> Markup:
 
 
 def folded(html: str) -> Markup:
-    """A table of data behind one line that names its columns; anything else as it is."""
-    if not html.lstrip().startswith("<table") and "<!--| quarto-html-table-processing" not in html[:200]:
+    """A table of data, of itables or of plain pandas, behind one line that names its columns; anything else
+    as it is."""
+    is_table = html.lstrip().startswith("<table") or "<!--| quarto-html-table-processing" in html[:200]
+    if not is_table and not _OF_PANDAS.match(html):
         return Markup(f'<div class="output">{html}</div>')
-    heads = [re.sub(r"<[^>]+>", "", head).strip() for head in re.findall(r"<th[^>]*>(.*?)</th>", html)]
+    top = html.partition("</thead>")[0]  # a row's name is no column
+    heads = [re.sub(r"<[^>]+>", "", head).strip() for head in re.findall(r"<th[^>]*>(.*?)</th>", top)]
     heads = list(dict.fromkeys(head for head in heads if head))
     more = f" and {len(heads) - _HEADS_MAX} more columns" if len(heads) > _HEADS_MAX + 1 else ""
     shown = heads[:_HEADS_MAX] if more else heads
@@ -118,10 +122,11 @@ def folded(html: str) -> Markup:
 
 
 def _with_finding(layout: dict) -> dict:
-    """A figure of a reader's own (plotly express) has a title alone; ours have all three."""
-    meta = layout.get("meta") or {}
-    title = (layout.get("title") or {}).get("text") or "A chart without a title"
-    return layout | {"meta": {"title": title, "finding": title, "drawn": ""} | meta}
+    """A figure of a reader's own (plotly express) has a title, and may have a subtitle; ours have all."""
+    meta, named = layout.get("meta") or {}, layout.get("title") or {}
+    title = named.get("text") or "A chart without a title"
+    finding = (named.get("subtitle") or {}).get("text") or title
+    return layout | {"meta": {"title": title, "finding": finding, "drawn": ""} | meta}
 
 
 def _exporter() -> HTMLExporter:

@@ -16,7 +16,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SAME
 from kvstudy.analyse.configuration import CPU
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.subject import EMPTY
-from kvstudy.present import notebook, summary, words
+from kvstudy.present import false_words, notebook, summary, words
 
 HOW = (
     "**The service was not measured beside others yet.** `make peers` does it in about five minutes; "
@@ -99,7 +99,7 @@ def compared(found: Tables) -> pd.DataFrame:
             ).itertuples()
         ]
     )
-    table.attrs["missing"] = HOW
+    table.attrs |= {"missing": HOW, "caption": false_words.of_comparisons(rows).strip()}
     return table
 
 

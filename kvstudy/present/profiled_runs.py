@@ -5,15 +5,14 @@ chosen = profile_of(tables, workload)      one run, for graphs that show one
 choice(tables, chosen)                     a sentence: which, among how many
 counted(tables)                            the valid runs, or all when none is valid: for charts that take
                                            several together
-typical(shares, by)                        shares of the subsystems over the same runs
 """
 
 import math
 from collections.abc import Sequence
 
-import pandas as pd
 from IPython.display import Markdown
 
+from kvstudy.analyse.answers.profiles import failures
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
 
@@ -96,26 +95,3 @@ def invalid(tables: Tables) -> str:
     """ "INVALID: " and what the failed checks saw, when a run of ``tables`` failed one; else ""."""
     reasons = failures(tables)
     return f"{INVALID}: {'; '.join(dict.fromkeys(reasons.values()))}" if reasons else ""
-
-
-def failures(tables: Tables) -> dict[str, str]:
-    """Of every run that FAILed its checks what they saw: "rate_held: 71 %"."""
-    failed = tables.validity[tables.validity["verdict"] == "FAIL"]
-    reasons = (failed["check"] + ": " + failed["observed"]).groupby(failed["run_id"]).agg("; ".join)
-    return {
-        run_id: reasons.get(run_id, "its checks failed")
-        for run_id in tables.runs.loc[tables.runs["verdict"] == "FAIL", "run_id"]
-    }
-
-
-def typical(shares: pd.DataFrame, by: str) -> pd.DataFrame:
-    """``flame.shares`` with one row per event, value of ``by`` and subsystem: the median over the valid runs,
-    or over the invalid ones where a value has no other, scaled so that the subsystems make a whole.
-    ``valid``, ``why``: of these runs."""
-    known = shares.groupby(["event", by])["valid"].transform("any")
-    shares = shares[shares["valid"] | ~known]
-    found = shares.groupby(["event", by, "subsystem"], as_index=False).agg(
-        share=("share", "median"), valid=("valid", "all"), why=("why", "first")
-    )
-    found["share"] /= found.groupby(["event", by])["share"].transform("sum")
-    return found

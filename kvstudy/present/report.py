@@ -35,7 +35,8 @@ from kvstudy.analyse.tables import study_tables
 from kvstudy.errors import KvstudyError
 from kvstudy.present import cards
 from kvstudy.present.page import Entry, page_of, title_of
-from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE
+from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, raw_root
+from kvstudy.record.run_folder import SEAL
 
 MEASURING = "02-sweep"
 FIRST = "00-study"
@@ -46,7 +47,8 @@ OF_ONE = (
 DOCUMENTS = ("METHODOLOGY.md", "LIMITS.md")
 KERNELS = 2
 PAGE_BYTES_MAX = 8_000_000
-STUDY_BYTES_MAX = 40_000_000
+STUDY_BYTES_MAX = 40_000_000  # a reader's own runs may be many more than …
+REFERENCE_BYTES_MAX = 15_000_000  # … the committed ones
 _ASSETS = Path(__file__).parent / "assets"
 _LINK = re.compile(r'href="([0-9]{2}-[a-z-]+)\.html')
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+")
@@ -78,7 +80,7 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
             raise next(iter(failed.values()))
         _write_pages(partial, executed, project_root, out_dir, FIRST if experiment is None else OF_ONE[0])
         _write_assets(partial / "assets")
-        _check_sizes(partial)
+        _check_sizes(partial, _bytes_max(project_root))
         _swap(partial, out_dir)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -267,7 +269,12 @@ def _write_assets(folder: Path) -> None:
     )
 
 
-def _check_sizes(folder: Path) -> None:
+def _bytes_max(root: Path) -> int:
+    has_own = any(raw_root(root).glob(f"*/*/{SEAL}"))
+    return STUDY_BYTES_MAX if has_own else REFERENCE_BYTES_MAX
+
+
+def _check_sizes(folder: Path, limit: int) -> None:
     sizes = {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     for path, size_bytes in sizes.items():
         if size_bytes > PAGE_BYTES_MAX:
@@ -275,9 +282,9 @@ def _check_sizes(folder: Path) -> None:
                 f"page too large: {path.name} size={size_bytes} limit={PAGE_BYTES_MAX}",
                 "select fewer runs in its parameters",
             )
-    if sum(sizes.values()) > STUDY_BYTES_MAX:
+    if sum(sizes.values()) > limit:
         raise KvstudyError(
-            f"study too large: size={sum(sizes.values())} limit={STUDY_BYTES_MAX}",
+            f"study too large: size={sum(sizes.values())} limit={limit}",
             "select fewer runs in the notebooks' parameters",
         )
 

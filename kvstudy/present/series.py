@@ -27,6 +27,8 @@ _MANY_IN_ONE = (
     "data",
     "service_options",
     "service_program",
+    "subject",
+    "profiler",
     "machine",
 )  # columns of several names and values
 _A_THREAD_EACH = 0
@@ -121,6 +123,8 @@ def _describe_values(column: str, values: list) -> list[str]:
 
 
 def _parts(value: str) -> dict:
+    if value == "null":
+        return {}
     return (
         json.loads(value)
         if value.startswith("{")

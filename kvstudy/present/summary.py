@@ -20,7 +20,7 @@ from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.replication import profile_shares as replication_shares
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import capacity, claim_text, series, words
+from kvstudy.present import capacity, claim_text, false_words, series, words
 from kvstudy.present.spreads import spread
 from kvstudy.record.run_folder import open_run
 
@@ -32,7 +32,7 @@ def by_configuration(
     tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9), latency_kind: str = "response"
 ) -> pd.DataFrame:
     """One row per configuration, as text: what was asked, achieved rate, latencies as ``median [low, high]``
-    over valid runs."""
+    over valid runs, and the names of these, which a page makes links."""
     runs = configured(tables.runs)
     who = [name for name in WHO if name != "generator" or runs[name].nunique() > 1]
     # Two lines that look the same are two configurations: what tells them apart is a column too.
@@ -61,6 +61,7 @@ def by_configuration(
                 points["run_id"].isin(valid["run_id"]) & percentile_grid.at(points["percentile"], percentile)
             ]
             row[words.percentile(percentile)] = spread(mine["latency_us"], words.latency)
+        row["runs"] = " ".join(valid["run_id"])
         rows.append(row)
     return said_once(_without_idle_columns(pd.DataFrame(rows)), [words.factor(name) for name in who])
 
@@ -226,6 +227,7 @@ def steepest(tables: Tables, factor: str, percentile: float = 99.0) -> Markdown:
         "at "
         f"{claim_text.side(factor, first.variant)}, ratio {claim_text.estimate(first)} "
         f"({claim_text.certainty(first)}; {sides[0]} and {sides[1]} runs)."
+        f"{false_words.of_runs(len(answer.claims))}"
     )
 
 
@@ -360,8 +362,15 @@ def _findable(row, rows: pd.DataFrame) -> dict[str, str]:
     row is decided."""
     if not (rows["word"] == CANNOT_TELL).any():
         return {}
-    limit = words.findable_limit(row.found)
-    return {"could have found": "" if row.word != CANNOT_TELL else f"above {limit}" if limit else "nothing"}
+    return {"could have found": could_find(row)}
+
+
+def could_find(row) -> str:
+    """Of a row of ``comparisons``; "" where it is decided."""
+    if row.word != CANNOT_TELL:
+        return ""
+    limit = words.findable_briefly(row.found, min(row.runs_before, row.runs_after) >= MIN_RUNS)
+    return f"above {limit}" if words.findable_limit(row.found) else limit
 
 
 def ratio(row) -> str:

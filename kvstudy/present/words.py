@@ -5,7 +5,7 @@ Input units are in the argument names; a missing number (NaN, None) reads "–".
 
 import math
 
-from kvstudy.analyse.comparison.words import SAME
+from kvstudy.analyse.comparison.words import NEITHER, SAME
 
 THIN_SPACE = "\u202f"
 MISSING = "–"
@@ -124,20 +124,29 @@ def word(row) -> str:
     return f"{SAME} within {100 * row.same_within:.3g} %" if row.word == SAME else row.word
 
 
+def doubt(why: str, found: float) -> str:
+    """What stands beside *cannot tell*: ``why`` no more is said, or else what could have been found."""
+    return why if why not in ("", NEITHER) else findable(found)
+
+
 def findable(ratio: float) -> str:
     """What runs that cannot tell could have found: ``1.12`` → "only a difference above 12 % could have been
-    found"."""
+    found". Where no limit can be given, some difference may be found all the same: of the other side."""
     limit = findable_limit(ratio)
     return (
         f"only a difference above {limit} could have been found"
         if limit
-        else "no difference could have been found"
+        else "even a large difference could have been missed"
     )
 
 
+def findable_briefly(ratio: float, enough: bool) -> str:
+    """The same in a table; ``enough``: whether there are runs or launches enough for any word."""
+    return findable_limit(ratio) or ("nothing for certain" if enough else "nothing")
+
+
 def findable_limit(ratio: float) -> str:
-    """``1.12`` → "12 %", ``8.14`` → "8×"; "" where nothing that anybody would believe could have been
-    found."""
+    """``1.12`` → "12 %", ``8.14`` → "8×"; "" where there is no limit that anybody would believe."""
     if _missing(ratio) or ratio >= FINDABLE_MOST:
         return ""
     percent = 100 * (ratio - 1)

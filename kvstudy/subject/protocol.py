@@ -36,8 +36,8 @@ class Place:
 
     ``store``: its data directory, which is there: empty, or restored. ``folder``: of the run; ``named`` makes
     of the name of a file the one that this subject's has in it (``service.log`` → ``a.service.log``).
-    ``port``: 0 takes a free one. ``cores``: those it may use; None: all. ``registered`` is told of each
-    process at its start and its end (hosts/session.py). ``profiled``: a profiler will be attached.
+    ``port``: 0 takes a free one. ``cores``: those it may use; None: all. ``registered`` is called for
+    each process at its start and its end (hosts/session.py). ``profiled``: a profiler will be attached.
     ``filling``: nothing is measured of it, it only has its store filled, and need give no evidence.
     ``address``: the one that it serves on.
     """

@@ -2,7 +2,8 @@
 say of each.
 
 Chosen by what an experiment may ask for, and not by what the code compares: a column that the code forgets is
-missed here.
+missed here. PLANTED are differences from ASKED, our service; PLANTED_IN are all, by the kind of run that they
+are differences from.
 """
 
 MACHINE = {
@@ -19,6 +20,8 @@ ASKED = {
     "spin": "auto",
     "awake": "auto",
     "pause": None,
+    "statuses": None,
+    "subject": None,
     "tool_digests": {"service": "jar-1", "loadgen": "gen-1"},
     "tool_versions": {"jdk": "25"},
 }
@@ -41,4 +44,37 @@ PLANTED = {
     "its cores": {"machine": {"pinning": "service on 0, generator on 1"}},
     "over a network": {"hosts": {"service": "a", "generators": ["b"]}},
     "asleep": {"machine": {"processors_awake": False}},
+    "answers that the workload expects": {"statuses": [201, 507]},
+    "another service": {"server": "nginx", "subject": {"command": ["nginx"], "name": "nginx"}},
+    "a profiler": {"profile": ["cpu"]},
+}
+# What serves already, of which no digest is known: its address and what it was told are all there is.
+ADDRESS = {"url": "http://127.0.0.1:8080", "paths": {"GET": "/small/{key}"}, "statuses": {"GET": [200]}}
+AT_AN_ADDRESS = {
+    **ASKED,
+    "server": "mine",
+    "subject": {"name": "mine", **ADDRESS},
+    "tool_digests": {"loadgen": "gen-1"},
+}
+PROFILED = {**ASKED, "profile": ["cpu", "alloc"], "profiler": {"cpu_engine": "perf_events"}}
+PLANTED_IN = {
+    "ours": (ASKED, PLANTED),
+    "at an address": (
+        AT_AN_ADDRESS,
+        {
+            f"its {name}": {"subject": {"name": "mine", **ADDRESS, **change}}
+            for name, change in (
+                ("address", {"url": "http://127.0.0.1:8081"}),
+                ("paths", {"paths": {"GET": "/large/{key}"}}),
+                ("answers", {"statuses": {"GET": [200, 404]}}),
+            )
+        },
+    ),
+    "profiled": (
+        PROFILED,
+        {
+            "its events": {"profile": ["cpu"]},
+            "how it sampled": {"profiler": {"cpu_engine": "itimer"}},
+        },
+    ),
 }

@@ -4,10 +4,13 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from kvstudy.analyse import claim
 from kvstudy.analyse.claim import CLOSED_LOOP, Claim, Place, comparison_claim, median_claim
+from kvstudy.analyse.comparison.words import TOO_FEW
+from kvstudy.analyse.configuration import compare_values, with_words
 
 ROW = SimpleNamespace(
     workload="get",
@@ -49,12 +52,18 @@ def test_a_comparison_keeps_every_number_of_its_row():
     )
 
 
-def test_runs_too_few_for_any_word_could_have_found_nothing():
-    few = SimpleNamespace(
-        **{**vars(ROW), "found": math.inf, "low": math.nan, "high": math.nan, "word": "cannot tell"}
-    )
+@pytest.mark.parametrize("runs", [1, 2, 4])
+def test_runs_too_few_for_any_word_have_no_interval_and_could_have_found_nothing(runs):
+    sides = [pd.Series([value * (1 + 0.01 * number) for number in range(runs)]) for value in (20.0, 30.0)]
+    place = {name: vars(ROW)[name] for name in ("workload", "connections", "threads", "offered_rate_rps")}
+    lost = {"invalid_before": 0, "of_before": runs, "invalid_after": 0, "of_after": runs}
+    row = {**place, "measure": "p50", "same_within": 0.05, **lost, **compare_values(*sides, 0.05, 1.0)}
+    (few,) = with_words(pd.DataFrame([row])).itertuples()
     found = comparison_claim(few, "a", "b")
     assert found.findable_percent is None and found.interval is None and not found.decided
+    assert (found.why, found.estimate, found.sides) == (TOO_FEW, few.ratio, (runs, runs))
+    with_ends = SimpleNamespace(**{**vars(ROW), "runs_after": runs})
+    assert comparison_claim(with_ends, "a", "b").interval is None
 
 
 def test_a_comparison_in_a_closed_loop_is_of_no_rate():

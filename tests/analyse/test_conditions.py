@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from kvstudy.analyse import conditions
 
 SERVICE_ELSEWHERE = {"service": "a", "generators": ["b"]}
@@ -24,6 +26,13 @@ def offset_s(make_run, run_id: str, clocks: dict) -> float:
 def test_the_offset_of_the_services_clock_is_the_mean_of_before_and_after_the_load(make_run):
     assert offset_s(make_run, "both", looked(before=-2_000_000.0, after=-2_001_000.0)) == -2.0005
     assert offset_s(make_run, "one", looked(before=-2_000_000.0)) == -2.0
+
+
+def test_how_far_either_clock_wandered_belongs_to_the_bound_of_what_was_moved(make_run):
+    clocks = looked(before=0.0, after=0.0) | {"wandered_us": {"a": 300.0, "b": 20.0, "c": 5000.0}}
+    more = {"machine.json": json.dumps({"clocks": clocks})}
+    run = make_run("wandered", hosts=SERVICE_ELSEWHERE, more=more)
+    assert conditions.clock_bound_s(run) == pytest.approx(360e-6)
 
 
 def test_the_host_whose_clock_is_the_runs_and_a_single_machine_are_not_off(make_run):

@@ -63,3 +63,17 @@ def test_runs_that_the_service_lost_under_the_profiler_are_counted(make_run, tmp
     found = measured(make_run, tmp_path, 0.0).loc["achieved rate"]
     assert found[["invalid_before", "of_before", "invalid_after", "of_after"]].tolist() == [0, 6, 4, 10]
     assert (found["runs_before"], found["runs_after"]) == (6, 6)
+
+
+def test_runs_whose_profilers_counted_different_events_are_not_pooled(make_run, tmp_path):
+    for repeat in range(6):
+        make_run(
+            f"alloc-{repeat}",
+            repeat=repeat + 1,
+            profile=["cpu", "alloc"],
+            closed_loop=True,
+            offered_rate_rps=None,
+        )
+    rows = measured(make_run, tmp_path, 0.0).loc[["achieved rate"]]
+    assert rows[["runs_before", "runs_after"]].values.tolist() == [[6, 6], [6, 6]]
+    assert all("events=" in differs for differs in rows["differs"])

@@ -177,6 +177,7 @@ def test_thirds_that_lie_within_what_can_be_measured_agree():
     assert verdicts(near)["warm_up_long_enough"] == "PASS"
 
 
+LATE = ((50.0, 4000.0, 5000.0), (99.0, 9000.0, 10_000.0))  # its own: percentile, lateness, response
 EXCLUDED = [
     (OUTSIDE, {"steal_share": 0.2}),
     (OUTSIDE, {"foreign_share": 0.5}),
@@ -196,6 +197,12 @@ EXCLUDED = [
     (SERVICE, {"unexpected_answers": 1}),
     (SERVICE, {"data_check": {"sampled": 10, "missing": 1, "wrong": 0}}),
     (SERVICE, {"outcome": "failed: service died during measure: exit=137"}),
+    (OUTSIDE, {"outcome": "failed: service cannot have its port: port 8080: in use"}),
+    (OUTSIDE, {"percentile_pairs": LATE}),
+    (SERVICE, {"percentile_pairs": LATE, "achieved_rate_rps": 1500.0}),
+    (SERVICE, {"percentile_pairs": LATE, "achieved_rate_rps": 1500.0, "errors": {"timeout": 5}}),
+    (OUTSIDE, {"percentile_pairs": LATE, "achieved_rate_rps": 1500.0, "saturated": True}),
+    (OUTSIDE, {"percentile_pairs": LATE, "errors": {"timeout": 5}}),
     ("", {"third_medians_us": (300.0, 120.0)}),
     ("", {}),
 ]

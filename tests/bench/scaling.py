@@ -35,6 +35,7 @@ from kvstudy.project import loadgen_binary
 
 BEGIN, END = "<!-- figures: make bench-scaling -->", "<!-- end of figures -->"
 IDLE_S = 20.0
+REPEATS = 500  # of one rate; an experiment has 1000 at most
 
 
 def main() -> int:
@@ -59,6 +60,7 @@ def main() -> int:
 
 
 def of_plan(runs: int) -> list[tuple[str, str]]:
+    rates = -(-runs // REPEATS)
     experiment = Experiment.from_parameters(
         {
             "question": "how long?",
@@ -66,9 +68,9 @@ def of_plan(runs: int) -> list[tuple[str, str]]:
             "workload": "put",
             "connections": 4,
             "threads": 1,
-            "rate": [1000, 2000],
+            "rate": [1000 + number for number in range(rates)],
         }
-        | {"duration": "2s", "warm_up": "1s", "repeats": max(1, runs // 2)}
+        | {"duration": "2s", "warm_up": "1s", "repeats": min(runs, REPEATS)}
     )
     took_s, whole = timed(lambda: plan(experiment))
     tracemalloc.start()

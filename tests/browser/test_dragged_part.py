@@ -18,7 +18,11 @@ LEVELS = "return document.querySelector('.moment iframe').contentWindow.eval('le
 
 @pytest.fixture
 def page(study, chromium):
-    opened(chromium, study / "07-tail.html")
+    return at_the_chart(chromium, study / "07-tail.html")
+
+
+def at_the_chart(chromium, page):
+    opened(chromium, page)
     chromium.execute_script("document.querySelector('.moment').scrollIntoView()")
     WebDriverWait(chromium, 60).until(
         lambda _: chromium.find_elements(By.CSS_SELECTOR, ".moment .plot[data-listens]")
@@ -49,6 +53,14 @@ def drag(driver) -> None:
     WebDriverWait(driver, 60).until(lambda _: not part_text(driver).startswith("The whole run"))
 
 
+def type_part(driver, begin_s: str, end_s: str) -> None:
+    for name, value in (("from", begin_s), ("to", end_s)):
+        field = driver.find_element(By.CSS_SELECTOR, f".moment .{name}")
+        driver.execute_script(
+            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))", field, value
+        )
+
+
 def test_one_drag_leads_to_the_samples_of_just_that_part(page):
     part, whole = samples(page)
     drag(page)
@@ -71,12 +83,20 @@ def test_the_difference_is_against_the_rest_of_the_run(page):
     assert any(colour.startswith("rgb(255") for colour in colours)
 
 
+def test_on_the_page_of_profiles_a_drag_leads_to_the_samples_and_the_slow_answers(study, chromium):
+    page = at_the_chart(chromium, study / "05-flame-graphs.html")
+    drag(page)
+    part, whole = samples(page)
+    assert 0 < part < whole
+    WebDriverWait(page, 60).until(lambda _: drawn(page) == part)
+    type_part(page, "1.00", "5.00")
+    heads = [head.text for head in page.find_elements(By.CSS_SELECTOR, ".moment .lists strong")]
+    assert heads[0] == "Slow answers"
+    assert not page.find_elements(By.CSS_SELECTOR, ".moment .unkept")
+
+
 def test_a_part_can_be_typed_and_left_again(page):
-    for name, value in (("from", "1.00"), ("to", "5.00")):
-        field = page.find_element(By.CSS_SELECTOR, f".moment .{name}")
-        page.execute_script(
-            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))", field, value
-        )
+    type_part(page, "1.00", "5.00")
     assert part_text(page).startswith("1.00 – 5.00 s")
     assert [head.text for head in page.find_elements(By.CSS_SELECTOR, ".moment .lists strong")] == [
         "Slow answers"
@@ -124,3 +144,6 @@ def test_a_notebook_needs_nothing_but_its_output(chromium, tmp_path):
     part, whole = samples(chromium)
     assert 0 < part < whole
     WebDriverWait(chromium, 60).until(lambda _: drawn(chromium) == part)
+    # A profiled run of the reference: its seconds stand there, and why.
+    text = chromium.find_element(By.CSS_SELECTOR, ".moment .lists").text
+    assert text.startswith("Seconds\nSlow answers are not kept for profiled runs of the reference")

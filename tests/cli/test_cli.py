@@ -94,6 +94,18 @@ def test_duets_are_planned_beside_runs_and_so_is_the_most_that_they_take():
     assert "wal: wal=always beside wal=interval: unique_put; a launch takes about" in alone.stdout
 
 
+def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
+    dry = ["make", "--dry-run", "reproduce", "PROFILE=quick"]
+    printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    (asked,) = re.findall(r"kvstudy (plan .*--total)$", printed, re.MULTILINE)
+    told = kvstudy(*asked.split()).stdout
+    about = re.search(r"about (\d+)m(?: (\d+)s)? in all, at most (\d+)m(?: (\d+)s)?,", told)
+    about_m, about_s, most_m, most_s = (int(part or 0) for part in about.groups())
+    assert 20 * 60 <= 60 * about_m + about_s <= 21 * 60, told
+    assert 60 * most_m + most_s <= 30 * 60, told
+    assert "takes 20 to 30 minutes" in (PROJECT / "README.md").read_text()
+
+
 def test_the_commands_that_measure_files_are_told_with_their_times():
     files = ["experiments/wal.yaml", "experiments/put-get.yaml", "experiments/report-1.yaml"]
     answer = kvstudy("plan", *files, "--profile", "full", "--commands")

@@ -25,6 +25,7 @@ import psutil
 
 from kvstudy.hosts.process import wait_until
 
+PROJECT = Path(__file__).parents[2]  # hosts run the kvstudy that is tested
 SPACES, PREFIX = Path("/run/netns"), "kvstudy-test-"
 NEEDED = {
     "ip": "iproute2",
@@ -45,7 +46,7 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 UseDNS no
 MaxStartups 100
-{environment}
+SetEnv "PYTHONPATH={project}" {environment}
 """
 # Its own mounts, processes and name; what is called folder/there is the host's own disk.
 BEGIN = """
@@ -56,19 +57,29 @@ mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf
 
 @dataclass(frozen=True)
 class WrongClock:
-    """The wall clock of a host: so far ahead of the others' and faster by so much."""
+    """The wall clock of a host: so far ahead of the others' and faster by so much. ``jump``: a file, by which
+    it is set while it goes."""
 
     ahead_ns: int
     gained_ppm: int
+    jump: Path | None = None
     since_ns: int = field(default_factory=time.time_ns)
 
     def ahead_at(self, right_ns: int) -> float:
         """In ns, by when it is."""
         return self.ahead_ns + (right_ns - self.since_ns) * self.gained_ppm / 1e6
 
+    def jumps(self, by_ns: int) -> None:
+        """From now on."""
+        with self.jump.open("r+b") as file:
+            file.write(by_ns.to_bytes(8, sys.byteorder, signed=True))
+
     def environment(self, library: Path) -> str:
         wrong = f"{self.ahead_ns},{1000 * self.gained_ppm},{self.since_ns}"
-        return f"SetEnv LD_PRELOAD={library} WRONG_CLOCK={wrong}"
+        if not self.jump:
+            return f"LD_PRELOAD={library} WRONG_CLOCK={wrong}"
+        self.jump.write_bytes(bytes(8))
+        return f'LD_PRELOAD={library} WRONG_CLOCK={wrong} "WRONG_CLOCK_JUMP={self.jump}"'
 
 
 def missing() -> list[str]:
@@ -128,7 +139,9 @@ class Namespaces:
         """A host that was ended comes back, with an empty disk."""
         environment = clock.environment(self._wrong_clock()) if clock else ""
         (self.folder / f"{name}.conf").write_text(
-            SSHD.format(address=self.address[name], folder=self.folder, environment=environment)
+            SSHD.format(
+                address=self.address[name], folder=self.folder, environment=environment, project=PROJECT
+            )
         )
         script = BEGIN.format(folder=self.folder, name=name, disk=disk or self._disk)
         log = self.folder / f"{name}.log"

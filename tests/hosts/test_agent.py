@@ -1,5 +1,6 @@
 """The agent of a host, without Dask: whoever holds its pipe asks it, and with the pipe all ends."""
 
+import hashlib
 import io
 import json
 import os
@@ -7,6 +8,8 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +17,8 @@ import psutil
 import pytest
 
 from kvstudy.errors import HostLost, KvstudyError, RunFailed
-from kvstudy.hosts import agent, lease, ship, wire
-from kvstudy.hosts.agent_process import AgentProcess
+from kvstudy.hosts import agent, lease, remote, ship, version, wire
+from kvstudy.hosts.agent_process import END_TIMEOUT_S, AgentProcess
 from kvstudy.hosts.process import OwnedProcess, wait_until
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.measure.artifacts import Artifacts
@@ -57,6 +60,15 @@ class Keeper:
     def bear_silence(self, seconds: float) -> None:
         agent.SILENCE_S = seconds
 
+    def end_slowly(self, seconds: float) -> None:
+        agent.Session.end_children = lambda _session: time.sleep(seconds)
+
+    def fail_to_end(self) -> None:
+        def fail(_session):
+            raise OSError("no space left on device")
+
+        agent.Session.end_children = fail
+
 
 class OpenFiles:
     def __init__(self, _here):
@@ -66,10 +78,13 @@ class OpenFiles:
         return int(subprocess.run(["sh", "-c", "ulimit -n"], capture_output=True, check=True).stdout)
 
 
+def asked_of(folder: Path, token: str = "") -> dict:
+    return {"folder": str(folder), "name": "a", "address": "127.0.0.1", "who": "test@here", "token": token}
+
+
 @contextmanager
-def host_at(folder: Path):
-    asked = {"folder": str(folder), "name": "a", "address": "127.0.0.1", "who": "test@here"}
-    host = RemoteHost("a", "127.0.0.1", str(folder), lambda: AgentProcess(asked))
+def host_at(folder: Path, token: str = ""):
+    host = RemoteHost("a", "127.0.0.1", str(folder), lambda: AgentProcess(asked_of(folder, token)))
     try:
         yield host
     finally:
@@ -187,6 +202,129 @@ def test_a_host_is_measured_by_one_at_a_time_and_says_by_whom(host, tmp_path):
         second.renew()
 
 
+def test_its_own_lease_is_waited_for_and_that_of_others_is_not(tmp_path):
+    """A worker that is killed leaves an agent, which first ends what it has started."""
+    left = AgentProcess(asked_of(tmp_path / "there", "mine"))
+    left.exchange(remote.asked("make", 1, Keeper, (0,)))
+    left.exchange(remote.asked("call", 1, "end_slowly", (2.0,), {}))
+    left._process.stdin.close()
+    with (
+        host_at(tmp_path / "there", "other") as other,
+        pytest.raises(KvstudyError, match="host is in use: by test@here"),
+    ):
+        other.renew()
+    with host_at(tmp_path / "there", "mine") as again:
+        again.renew()
+        assert again.stationed(Keeper, 1).add(1) == 2
+    left._process.wait(5)
+
+
+def test_an_agent_that_fails_to_end_what_it_started_ends_all_the_same(tmp_path):
+    with host_at(tmp_path / "there") as host:
+        host.renew()
+        host.stationed(Keeper, 0).fail_to_end()
+        begun = time.monotonic()
+    assert time.monotonic() - begun < END_TIMEOUT_S and lease.holder() is None
+
+
+def test_a_host_that_was_given_up_cannot_be_had_again(tmp_path):
+    with host_at(tmp_path / "there") as host:
+        host.renew()
+        host.give_up("interrupted")
+        with pytest.raises(HostLost, match="host a is lost: interrupted"):
+            host.renew()
+        assert lease.holder() is None
+
+
+def test_a_host_that_is_given_up_while_its_agent_starts_is_not_had_either(tmp_path):
+    starting, given_up = threading.Event(), threading.Event()
+
+    def opened():
+        starting.set()
+        given_up.wait(10)
+        return AgentProcess(asked_of(tmp_path / "there"))
+
+    host = RemoteHost("a", "127.0.0.1", str(tmp_path / "there"), opened)
+
+    def give_up():
+        starting.wait(10)
+        host.give_up("interrupted")
+        given_up.set()
+
+    giving_up = threading.Thread(target=give_up)
+    giving_up.start()
+    with pytest.raises(HostLost, match="host a is lost: interrupted"):
+        host.renew()
+    giving_up.join()
+    assert lease.holder() is None
+    host.end()
+
+
+def test_a_host_that_neither_ends_nor_begins_an_agent_is_given_back_in_time(tmp_path, monkeypatch):
+    assert remote.RENEW_TIMEOUT_S <= 15
+    monkeypatch.setattr(remote, "RENEW_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(remote, "RETIRE_TIMEOUT_S", 0.4)
+    awake, opened = threading.Event(), []
+
+    class Hangs:
+        versions = version.versions()
+
+        def exchange(self, _frame):
+            awake.wait(20)
+
+        def end(self):
+            awake.wait(20)
+
+    def open_at_first():
+        opened.append(Hangs())
+        if len(opened) > 1:
+            awake.wait(20)
+        return opened[-1]
+
+    host = RemoteHost("a", "127.0.0.1", str(tmp_path), open_at_first)
+    host.renew()
+    begun = time.monotonic()
+    with pytest.raises(HostLost, match="host a does not answer within 1 s"):
+        host.renew()
+    took_s = time.monotonic() - begun
+    awake.set()
+    host.end()
+    assert 1.0 <= took_s < 2.0
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"kvstudy": "0123456789ab"}, f"kvstudy 0123456789ab instead of {version.code_digest()}"),
+        ({"Python": "3.9"}, "Python 3.9 instead of"),
+        ({"Dask": None}, "Dask none instead of"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_an_agent_of_another_version_is_refused_in_one_line_before_anything_starts(
+    tmp_path, monkeypatch, other, said
+):
+    real = AgentProcess(asked_of(tmp_path / "there"))
+    real.versions = real.versions | other
+    host = RemoteHost("a", "127.0.0.1", str(tmp_path / "there"), lambda: real)
+    with pytest.raises(KvstudyError) as refused:
+        host.renew()
+    assert refused.value.message.startswith(f"host a: other versions there: {said}")
+    assert "\n" not in refused.value.message and "commit" in refused.value.hint
+    assert host.is_lost and wait_until(lambda: real.has_ended, 5)
+    host.end()
+
+
+def test_what_an_agent_of_another_kvstudy_cannot_even_answer_is_said_in_one_line(tmp_path):
+    def opened():
+        raise AttributeError("module 'kvstudy.hosts.dask_host' has no attribute '_open'")
+
+    host = RemoteHost("a", "127.0.0.1", str(tmp_path), opened)
+    with pytest.raises(KvstudyError, match="host a: agent cannot be had: module 'kvstudy.hosts.dask_host'"):
+        host.renew()
+    host.end()
+
+
 def test_a_folder_that_holds_something_of_somebody_elses_is_refused_and_nothing_in_it_is_touched(tmp_path):
     """By who starts an agent, and by an agent itself."""
     there = tmp_path / "perf"
@@ -238,6 +376,27 @@ def test_a_file_that_comes_damaged_is_not_kept(tmp_path):
     with pytest.raises(KvstudyError, match="came damaged"):
         ship.keep(tmp_path, digest, b"something else", True)
     assert ship.missing(tmp_path, [digest]) == [digest]
+
+
+def test_a_file_that_a_power_cut_left_empty_under_its_digest_is_asked_for_again(tmp_path):
+    data = b"program"
+    digest = hashlib.sha256(data).hexdigest()
+    ship.keep(tmp_path, digest, data, True)
+    assert ship.missing(tmp_path, [digest]) == []
+    (tmp_path / ship.ARTEFACTS / digest).write_bytes(b"")
+    assert ship.missing(tmp_path, [digest]) == [digest]
+    ship.keep(tmp_path, digest, data, True)
+    assert (tmp_path / ship.ARTEFACTS / digest).read_bytes() == data
+
+
+def test_a_file_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
+    data, done = b"program", []
+    digest = hashlib.sha256(data).hexdigest()
+    fsync, rename = os.fsync, Path.rename
+    monkeypatch.setattr(os, "fsync", lambda one: done.append("on the disk") or fsync(one))
+    monkeypatch.setattr(Path, "rename", lambda one, to: done.append("named") or rename(one, to))
+    ship.keep(tmp_path, digest, data, True)
+    assert done == ["on the disk", "named", "on the disk"]
 
 
 def test_scratch_of_a_run_goes_with_the_agent_and_programs_stay(host, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kvstudy.errors import RunFailed
-from kvstudy.hosts.clock import Clock, Offset, moved_by, offset_to
+from kvstudy.hosts.clock import Clock, ClockWatch, Course, Offset, course_of, moved_by, offset_to
 from kvstudy.measure.several_hosts import Clocks, moved
 from kvstudy.subject.protocol import Evidence
 
@@ -40,6 +40,81 @@ def test_a_clock_that_was_set_meanwhile_fails_the_run_and_a_drifting_one_does_no
     clocks.after["a"] = Offset(10 * 10**9, 90_000_000, 10_000, 20_000)
     with pytest.raises(RunFailed, match="clock of host a was set while it was measured: it moved by 90.0 ms"):
         clocks.check()
+
+
+SECOND_NS = 10**9
+
+
+def looks(ahead_ns, seconds: int = 60) -> list[tuple[int, int]]:
+    """Five a second."""
+    times = [place * SECOND_NS // 5 for place in range(5 * seconds + 1)]
+    return [(at, round(ahead_ns(at / SECOND_NS))) for at in times]
+
+
+def test_a_clock_that_drifts_goes_on_a_straight_line():
+    assert course_of(looks(lambda at_s: 250e6 + 50e3 * at_s)) == Course(0, 0)
+
+
+def test_a_step_within_what_may_drift_is_seen():
+    """25 ms in a minute; 500 ppm are 30."""
+    course = course_of(looks(lambda at_s: 25e6 * (at_s > 30)))
+    assert course.step_ns == pytest.approx(25e6, rel=0.01)
+    assert course.wandered_ns == pytest.approx(12.5e6, rel=0.01)
+    assert course_of(looks(lambda at_s: -25e6 * (at_s > 30))).step_ns == pytest.approx(-25e6, rel=0.01)
+
+
+def slewed_ns(at_s: float) -> float:
+    """From the middle on."""
+    return 400e3 * max(0.0, at_s - 30)
+
+
+def test_a_clock_that_is_slewed_in_the_middle_wanders_and_was_not_set():
+    assert course_of(looks(slewed_ns)) == Course(6_000_000, 0)
+
+
+def test_moved_times_are_right_within_their_bound_also_where_either_clock_was_slewed():
+    def offset(at_s: float, host_ns: float, reference_ns: float) -> Offset:
+        return Offset(round(at_s * SECOND_NS), round(reference_ns - host_ns), 10_000, 20_000)
+
+    for of_host, of_reference in ((slewed_ns, lambda _: 0.0), (lambda _: 0.0, slewed_ns)):
+        clocks = Clocks(
+            "b",
+            {"a": offset(0, of_host(0), of_reference(0))},
+            {"a": offset(60, of_host(60), of_reference(60))},
+            {"a": course_of(looks(of_host)), "b": course_of(looks(of_reference))},
+        )
+        clocks.check()
+        off_s = [
+            abs(clocks.moved_s("a", at_s) - (of_reference(at_s) - of_host(at_s)) / 1e9) for at_s in range(61)
+        ]
+        assert 0.005 < max(off_s) <= clocks.bound_s("a") < 0.007
+        assert clocks.facts()["wandered_us"] == {
+            "a": clocks.courses["a"].wandered_ns / 1e3,
+            "b": clocks.courses["b"].wandered_ns / 1e3,
+        }
+
+
+@pytest.mark.parametrize("host", ["a", "b"])
+def test_a_clock_that_was_set_by_a_little_fails_the_run_whichever_hosts_it_is(host):
+    clocks = Clocks("b", {"a": Offset(0, 0, 10_000, 20_000)}, courses={host: Course(12_500_000, 25_000_000)})
+    said = f"clock of host {host} was set while it was measured: it moved by 25.0 ms at once"
+    with pytest.raises(RunFailed, match=said):
+        clocks.check()
+
+
+def test_a_host_sees_that_its_own_clock_is_set():
+    ahead_ns = 0
+    watch = ClockWatch(wall_ns=lambda: time.time_ns() + ahead_ns)
+    try:
+        before = watch.mark()
+        assert abs(watch.course(before).step_ns) < 1_000_000
+        ahead_ns = 25_000_000
+        course = watch.course(before)
+        assert course.step_ns == pytest.approx(25e6, abs=1e6)
+        after = watch.mark()
+        assert abs(watch.course(after).step_ns) < 1_000_000
+    finally:
+        watch.close()
 
 
 def test_causes_of_the_tail_are_named_by_events_of_a_wrong_clock_as_by_those_of_a_right_one():

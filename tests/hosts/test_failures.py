@@ -126,7 +126,7 @@ def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
         assert mark.exists(), measuring.communicate()
         happens(hosts, measuring)
         begun = time.monotonic()
-        assert wait_until(lambda: sealed_runs(project.raw), 2 * SEALED_WITHIN_S), "never sealed"
+        assert wait_until(lambda: sealed_runs(project.raw), SEALED_WITHIN_S), "never sealed"
         print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
         code, out, err = project.finished(measuring, timeout_s=90)
     finally:
@@ -136,6 +136,7 @@ def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
         if "c" not in hosts.begun:
             hosts.begin("c")
     first, *others = sealed_runs(project.raw)
+    assert "Traceback" not in err, err
     if reason is None:
         assert first.facts["outcome"] == "completed"
     else:
@@ -265,23 +266,6 @@ def test_a_cluster_that_was_put_up_serves_many_measurements_and_is_taken_down(ho
         assert hosts.pids("a")
     assert project.finished(project.kvstudy("hosts", "down", file))[0] == 0
     assert not hosts.pids("a") and not hosts.pids("b")
-
-
-def test_runs_go_on_side_by_side_and_what_is_compared_with_one_another_stays_on_its_hosts(hosts, project):
-    file = hosts.yaml(a=["service"], b=["generator"], c=["service"], d=["generator"])
-    experiment = project.experiment(
-        subject="kv-service",
-        workload=["put", "unique_put"],
-        rate=[200, 300],
-        repeats=2,
-    )
-    code, out, err = project.finished(project.kvstudy("run", experiment, "--hosts", file), timeout_s=120)
-    assert code == 0, out + err
-    where = {}
-    for run in sealed_runs(project.raw):
-        assert run.facts["outcome"] == "completed", run.facts["outcome"]
-        where.setdefault(run.facts["workload"], []).append(run.facts["hosts"]["service"])
-    assert sorted(where.values()) == [["a"] * 4, ["c"] * 4]
 
 
 def test_a_full_disk_of_a_host_is_said_in_one_line(hosts, project):

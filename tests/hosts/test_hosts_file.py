@@ -4,7 +4,7 @@ import pytest
 
 from kvstudy.errors import ExperimentError
 from kvstudy.hosts.hosts_file import HostsFile, cores_in
-from kvstudy.measure.on_hosts import over_a_network
+from kvstudy.measure.on_hosts import over_a_network, wanted_crews
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
 
@@ -66,6 +66,40 @@ def test_no_host_takes_part_in_two_runs_at_once(tmp_path):
     assert file.crews(4) == [("a", ("b", "d", "e", "c"))]
     with pytest.raises(ExperimentError, match="not enough hosts: generators=5"):
         file.crews(5)
+
+
+def test_a_service_at_an_address_needs_no_host_of_its_own(tmp_path):
+    file = loaded(tmp_path, TWO.replace("roles: [service]", "roles: [generator]"))
+    assert file.generators(2) == ("a", "b")
+    with pytest.raises(
+        ExperimentError, match="not enough hosts: generators=1 and a service's host"
+    ) as refused:
+        file.crews(1)
+    assert refused.value.hint == "generators: a, b; services: none"
+
+
+def test_more_generators_than_there_are_hosts_are_refused_also_for_a_service_at_an_address(tmp_path):
+    file = loaded(tmp_path, TWO)
+    experiment = Experiment.from_parameters(
+        {
+            "question": "-",
+            "expectation": "1 ms",
+            "subject": {"url": "http://10.0.0.11:8080"},
+            "workload": "put",
+            "connections": 4,
+            "threads": 1,
+        }
+        | {"rate": 100, "duration": "2s", "warm_up": "1s", "repeats": 1}
+    )
+    assert wanted_crews(file, plan(experiment), 1) == [(None, ("b",))]
+    with pytest.raises(ExperimentError, match="not enough hosts: generators=3 are needed") as refused:
+        wanted_crews(file, plan(experiment), 3)
+    assert refused.value.hint == "generators: b"
+
+
+def test_hosts_that_take_no_part_are_left_alone(tmp_path):
+    file = loaded(tmp_path, TWO).only(["b"])
+    assert list(file.hosts) == ["b"] and file.of("service") == []
 
 
 def test_cores_are_written_as_ranges():

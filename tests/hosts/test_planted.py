@@ -74,6 +74,30 @@ def test_wrong_clocks_are_found_within_their_bounds_and_pauses_lie_where_answers
         assert longest_near(answers, middle(one) - measured[0]) >= one["duration_ms"] / 2, one
 
 
+@pytest.mark.parametrize("jumping", ["a", alone("b")], ids=["of the service", "of the generator"])
+def test_a_clock_that_is_set_by_a_little_while_it_is_measured_fails_that_run(
+    hosts, project, tmp_path, jumping
+):
+    """By 25 ms: less than it may drift in a long run, and more than most pauses take."""
+    file = hosts.yaml(a=["service"], b=["generator"])
+    experiment = project.experiment(subject="kv-service", rate=300, duration="3s", warm_up="500ms", repeats=2)
+    mark, clock = tmp_path / "mark", WrongClock(0, 0, tmp_path / "jump")
+    with begun_anew(hosts, {jumping: {"clock": clock}}):
+        measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
+        try:
+            assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
+            assert mark.exists(), measuring.communicate()
+            clock.jumps(25_000_000)
+            code, out, err = project.finished(measuring, 90)
+        finally:
+            if measuring.poll() is None:
+                measuring.kill()
+    ((reason, _),) = failed(project)
+    said = rf"clock of host {jumping} was set while it was measured: it moved by 2[45]\.\d ms at once"
+    assert re.search(said, reason), out + err
+    assert code == 1 and len(completed(project)) == 1  # the next one is measured by the new time
+
+
 def epoch_ns(utc: str) -> int:
     whole, _, rest = utc.removesuffix("Z").partition(".")
     return int(datetime.fromisoformat(f"{whole}+00:00").timestamp()) * 10**9 + int(rest.ljust(9, "0")[:9])

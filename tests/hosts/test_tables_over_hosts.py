@@ -4,13 +4,14 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_agent import host_at
 
 from kvstudy.analyse.tidy import part
 from kvstudy.analyse.tidy.build import rebuild
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import KvstudyError, SealBroken
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.tables_on_hosts import _Work
@@ -63,6 +64,63 @@ def test_parts_that_a_host_cannot_make_are_made_by_others_and_at_last_here(tmp_p
             )
             assert content(tmp_path / "tidy") == here
             assert "makes no tables: host away: no way to it" in capsys.readouterr().err
+
+
+class Failing(RemoteHost):
+    """Is there, and fails as ``error`` says when it makes a part."""
+
+    def __init__(self, name, error):
+        super().__init__(name, "10.0.0.9", "there", unreachable)
+        self._error = error
+
+    def renew(self):
+        pass
+
+    def stationed(self, *_):
+        def make(*_):
+            raise self._error
+
+        return SimpleNamespace(sees=lambda _task: True, make=make)
+
+    def run_folder(self, here):
+        return here
+
+    def drop(self, _there):
+        pass
+
+
+def test_a_host_that_fails_makes_no_more_parts_and_all_of_them_are_made(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("kvstudy.analyse.tidy.build.SPREAD_FROM_RUNS", 1)
+    made(tmp_path / "raw")
+    rebuild([tmp_path / "raw"], tmp_path / "tidy")
+    here = content(tmp_path / "tidy")
+    shutil.rmtree(tmp_path / "tidy")
+    hosts = [
+        Failing("full", KvstudyError("no space left on device")),
+        Failing("old", KvstudyError("other code here than where the tables are asked for")),
+    ]
+    rebuild(
+        [tmp_path / "raw"], tmp_path / "tidy", spread=lambda make, tasks: _Work(hosts, make, tasks).done()
+    )
+    assert content(tmp_path / "tidy") == here
+    said = capsys.readouterr().err
+    assert "makes no more tables: host full: no space left on device" in said
+    assert "makes no more tables: host old: other code here than where the tables are asked for" in said
+
+
+def test_what_is_wrong_with_a_run_is_said_at_once_and_by_no_other_host(tmp_path, monkeypatch):
+    monkeypatch.setattr("kvstudy.analyse.tidy.build.SPREAD_FROM_RUNS", 1)
+    made(tmp_path / "raw")
+    hosts = [Failing("a", SealBroken("file does not match its checksum: run.json"))]
+
+    def spread(make, tasks):
+        def here(_task):
+            raise AssertionError("made here")
+
+        return _Work(hosts, here, tasks).done()
+
+    with pytest.raises(SealBroken, match="does not match its checksum"):
+        rebuild([tmp_path / "raw"], tmp_path / "tidy", spread=spread)
 
 
 def test_a_part_that_comes_damaged_is_refused(tmp_path):

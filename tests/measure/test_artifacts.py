@@ -113,6 +113,13 @@ def facts_of(artifacts: Artifacts) -> dict:
     return run_facts(plan(trial()).runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
 
 
+def test_a_run_notes_the_answers_that_its_workload_expects(root, scripts):
+    own = plan(trial(workload={"script": "put", "statuses": [201, 507]}))
+    artifacts = Artifacts.needed_by(own, root)
+    facts = run_facts(own.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
+    assert facts["statuses"] == [201, 507] and facts_of(needed(root))["statuses"] is None
+
+
 @pytest.mark.parametrize("changed", ["put.lua", "keyspace.lua"])
 def test_a_run_of_a_script_that_was_changed_since_is_measured_again_by_resume(root, scripts, changed):
     artifacts = needed(root)
@@ -121,6 +128,17 @@ def test_a_run_of_a_script_that_was_changed_since_is_measured_again_by_resume(ro
     (scripts / changed).write_text("-- another one")
     assert not needed(root).are_those_of(facts)
     assert facts_of(artifacts)["tool_digests"] != facts["tool_digests"], "each run notes what it has read"
+
+
+def test_a_run_of_a_store_that_another_script_filled_is_measured_again_by_resume(root, scripts):
+    (scripts / "get.lua").write_text("return {}")
+    (scripts / "fill.lua").write_text("return {}")
+    of_filled = plan(trial(workload="get", fill=1000))
+    artifacts = Artifacts.needed_by(of_filled, root)
+    facts = run_facts(of_filled.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
+    assert artifacts.are_those_of(facts)
+    (scripts / "fill.lua").write_text("-- another one")
+    assert not artifacts.are_those_of(facts)
 
 
 def test_a_script_of_ones_own_is_found_by_its_path_when_a_measurement_is_resumed(root, scripts, monkeypatch):

@@ -96,6 +96,19 @@ def test_a_changed_script_is_another_question_and_a_side_without_a_digest_is_not
         compare.check_digests(one, {"a": "0123", "b": None})
 
 
+@pytest.mark.parametrize("fact", ["governor", "transparent_hugepage", "mount_options", "swap_bytes"])
+def test_launches_on_a_machine_that_was_set_otherwise_meanwhile_are_of_another_duet(
+    project, monkeypatch, fact
+):
+    one = of(project, **EMPTY_SIDES)
+    before = compare.conditions_of(one, project.root, crew_of(project, one))
+    other = {fact: 1 << 40}
+    monkeypatch.setattr(DuetStation, "machine_facts", lambda _: machine.fixed_facts() | other)
+    monkeypatch.setattr(DuetStation, "disk_facts", lambda _: machine.disk_facts(project.root) | other)
+    after = compare.conditions_of(one, project.root, crew_of(project, one))
+    assert {name for name in before if before[name] != after[name]} == {"machine"}
+
+
 def test_waiting_and_filling_are_no_part_of_the_time_for_launches(project, monkeypatch):
     """Each launch waits for ten hours by the clock that is asked, and takes a minute beside that; the
     profiled first one takes an hour."""

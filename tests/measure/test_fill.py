@@ -40,6 +40,8 @@ def test_store_is_filled_once_and_every_run_reads_all_of_it(project):
     assert err.count("fill 5000 records") == 1
     (fill,) = fills(project)
     assert json.loads((fill / "filled.json").read_text())["found"] == 5000
+    tables = [table.stat().st_size for table in (fill / "store").glob("*.table")]
+    assert sum(tables) > 5_000 * 116, "records were left in a log, which each run would replay"
     runs = sealed_runs(project.raw)
     assert len(runs) == 2
     for run in runs:

@@ -1,11 +1,16 @@
 """What is said of hosts before they are asked."""
 
-from importlib.metadata import PackageNotFoundError
+import json
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+from types import SimpleNamespace
 
 import pytest
 
-from kvstudy.errors import ToolMissing
-from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.errors import KvstudyError, ToolMissing
+from kvstudy.hosts.hosts_file import HostEntry, HostsFile
+from kvstudy.hosts.version import code_digest
 from kvstudy.measure import hosts_check
 
 
@@ -22,3 +27,75 @@ def test_who_has_no_dask_is_told_what_to_install(monkeypatch):
         hosts_check.examine(HostsFile.model_validate({"ssh": {}, "hosts": hosts}))
     assert told.value.message == "measuring on several hosts needs Dask, and there is none here"
     assert "make setup" in told.value.hint
+
+
+def facts(**other) -> dict:
+    return {
+        "kvstudy": code_digest(),
+        "python": platform.python_version(),
+        "dask": version("distributed"),
+        "jdk": "25.0.1",
+        "no_jdk": None,
+        "disk_free_bytes": 20 << 30,
+        "is_writable": True,
+        "cores": 4,
+        "load_average": 0.1,
+        "holder": None,
+    } | other
+
+
+@pytest.mark.parametrize(
+    ("other", "wrong"),
+    [
+        ({}, None),
+        ({"kvstudy": "0123456789ab"}, f"kvstudy must be {code_digest()}, as here, and is 0123456789ab"),
+        ({"kvstudy": None}, f"kvstudy must be {code_digest()}, as here, and is older"),
+        ({"python": "3.9.1"}, "python must be"),
+        ({"dask": None}, "Dask must be"),
+        ({"jdk": None, "no_jdk": "no JDK"}, "no JDK: a service's host needs a JDK 25"),
+        ({"is_writable": False}, "its folder cannot be written"),
+        ({"disk_free_bytes": 1 << 20}, "disk is nearly full"),
+        ({"holder": "perf@laptop since noon"}, "in use by perf@laptop since noon"),
+    ],
+)
+def test_what_has_to_be_done_on_a_host_is_said_of_what_it_has(other, wrong):
+    found = hosts_check.Checked("a")
+    entry = HostEntry(address="192.0.2.1", roles=["service"])
+    hosts_check._judge(found, entry, facts(**other), version("distributed"))
+    assert [one.startswith(wrong) for one in found.wrong] == ([] if wrong is None else [True]), found.wrong
+    assert found.line().startswith("ok" if wrong is None else "not ready")
+
+
+class Remote(SimpleNamespace):
+    """Answers, and then has a clock that says nothing and does not end."""
+
+    python, folder, address, file = "python3", "~/there", "192.0.2.1", None
+
+    def asked(self, _words):
+        return SimpleNamespace(returncode=0, stdout=json.dumps(facts()))
+
+    def command(self, _words):
+        return ["sh", "-c", "trap '' TERM; sleep 60"]
+
+
+def test_a_host_whose_clock_says_nothing_is_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr(hosts_check, "CLOCK_TIMEOUT_S", 0.3)
+    begun = time.monotonic()
+    with (
+        pytest.raises(KvstudyError, match="it cannot serve on its own address: 192.0.2.1"),
+        hosts_check._over_ssh(Remote()),
+    ):
+        pass
+    assert time.monotonic() - begun < 5
+
+
+def test_ssh_notices_a_host_that_falls_silent():
+    from kvstudy.hosts.ssh import remotes
+
+    hosts = {
+        name: {"address": f"192.0.2.{place}", "roles": [role]}
+        for place, (name, role) in enumerate((("a", "service"), ("b", "generator")), start=1)
+    }
+    (one, _) = remotes(HostsFile.model_validate({"ssh": {}, "hosts": hosts}))
+    words = " ".join(one.command("true"))
+    assert "-o ServerAliveInterval=2 -o ServerAliveCountMax=3" in words

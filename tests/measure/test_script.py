@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kvstudy.measure.script import script_digest
+from kvstudy.measure.script import fill_digest, script_digest
 
 
 @pytest.fixture
@@ -56,3 +56,24 @@ def test_a_script_is_the_same_wherever_it_lies_and_one_that_is_gone_is_another(p
     assert digest(moved) == before
     (moved / "mine" / "x.lua").unlink()
     assert digest(moved) != before
+
+
+@pytest.mark.parametrize("changed", ["fill.lua", "keyspace.lua"])
+def test_a_run_of_a_filled_store_is_another_one_where_what_filled_it_was_changed(project, changed):
+    workloads = project / "workloads"
+    (workloads / "fill.lua").write_text("local keyspace = require 'keyspace'")
+
+    def of_each() -> dict[str, str]:
+        script = workloads / "put.lua"
+        return {
+            "the fill": fill_digest(workloads),
+            "a run that reads it": script_digest(script, workloads, filled=True),
+            "a run without": script_digest(script, workloads),
+        }
+
+    before = of_each()
+    (workloads / changed).write_text("-- changed")
+    assert {name for name, one in of_each().items() if one != before[name]} == {
+        "the fill",
+        "a run that reads it",
+    }

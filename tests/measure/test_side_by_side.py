@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from trial import trial
 
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import HostLost, KvstudyError
 from kvstudy.measure.side_by_side import Share, of_these_crews, side_by_side
 from kvstudy.plan.run_plan import plan
 
@@ -76,6 +76,69 @@ def test_of_a_share_those_runs_count_that_one_crew_has_measured():
     before = [sealed(runs[0], "a"), sealed(runs[1], "a"), sealed(runs[2], "b"), sealed(runs[3], "gone")]
     (one,), kept = of_these_crews(runs, before, ["a ← g", "b ← g"])
     assert one.home == "a ← g" and kept == before[:2] and one.missing == runs[2:]
+
+
+class Host:
+    """Whoever waits for it gets HostLost when it is given up."""
+
+    def __init__(self):
+        self.gone = threading.Event()
+        self.why = ""
+
+    def give_up(self, why):
+        self.why = why
+        self.gone.set()
+
+    def wait(self):
+        assert self.gone.wait(30)
+        raise HostLost(f"host is lost: {self.why}")
+
+
+def crew_of(name, *hosts):
+    return SimpleNamespace(names=name, members=tuple(SimpleNamespace(host=one) for one in hosts))
+
+
+def test_who_is_stopped_in_one_crew_stops_all_of_them_and_it_is_no_success():
+    """As by the button of a notebook, which is seen by the thread of a crew."""
+    hosts, begun, both = {name: Host() for name in "ab"}, [], threading.Barrier(2)
+
+    def measure(runs, by):
+        begun.extend(runs)
+        both.wait(30)
+        if by.names == "a":
+            raise KeyboardInterrupt
+        hosts["b"].wait()
+
+    crews = [crew_of(name, host) for name, host in hosts.items()]
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side([share(1), share(2), share(3), share(4)], crews, measure, lambda runs: runs)
+    assert sorted(begun) == [1, 2]
+    assert all(host.why == "interrupted" for host in hosts.values())
+
+
+def test_who_is_stopped_in_the_last_crew_that_measures_is_no_success():
+    def measure(_runs, _by):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side([share(1)], [crew_of("a", Host())], measure, lambda runs: runs)
+
+
+def test_hosts_of_what_is_stopped_are_given_up_all_at_once():
+    """One that cannot be reached takes seconds."""
+    at_once = threading.Barrier(4)
+
+    class Slow(Host):
+        def give_up(self, why):
+            at_once.wait(30)
+            super().give_up(why)
+
+    def measure(_runs, _by):
+        raise KeyboardInterrupt
+
+    crews = [crew_of(name, Slow(), Slow()) for name in "ab"]
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side([share(1)], crews, measure, lambda runs: runs)
 
 
 def test_when_no_crew_is_left_it_ends_with_what_happened_first():

@@ -37,7 +37,7 @@ class Kernel:
         self.client.shell_channel.send(self.client.session.msg("comm_msg", content))
 
     def run(self, code: str, on_shown=lambda _html: None, timeout_s: float = 90) -> str:
-        """Executes a cell; ``on_shown`` is told of each drawing. Returns the cell's result."""
+        """Executes a cell; ``on_shown`` gets each drawing. Returns the cell's result."""
         asked, result = self.client.execute(code), ""
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:

@@ -51,9 +51,28 @@ def test_rate_is_missed_with_what_was_observed_and_asked_for(objective, change, 
         ),
         ({"load": {"foreign_cpu_share_mean": 0.6}}, "foreign_cpu_share_mean 0.60 over 0.20"),
         ({"load": {"steal_share_mean": 0.2}}, "steal_share_mean 0.20 over 0.05"),
-        ({"outcome": "failed: service died during measure: signal 9"}, "service died"),
+        ({"outcome": "failed: profiler refused: start"}, "profiler refused"),
+        ({"outcome": "failed: service cannot have its port: port 80: in use"}, "cannot have its port"),
+        ({"outcome": "failed: service is not there: nothing answers"}, "not there"),
+        (
+            {"outcome": "failed: service died during measure", "load": {"steal_share_mean": 0.2}},
+            "service died",
+        ),
     ],
 )
 def test_trial_that_failed_by_itself_says_nothing_even_where_the_rate_was_missed(arguments, words):
     unknown, note = answer(Objective(mean="1ms"), **arguments)
     assert unknown is Answer.UNKNOWN and words in note
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        "failed: service died during measure: signal 9",
+        "failed: service was killed during warm-up: its memory group is too small",
+        "failed: generator got no answer at all",
+    ],
+)
+def test_a_rate_under_which_the_service_died_is_missed_so_that_it_is_not_held_by_survivors(outcome):
+    missed, note = Objective(mean="1ms").answer(outcome, None, QUIET)
+    assert missed is Answer.MISSED and note == outcome.removeprefix("failed: ")

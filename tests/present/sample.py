@@ -66,6 +66,18 @@ def sample_tables(
     )
 
 
+def repeated(tables: Tables, times: int) -> Tables:
+    """Every run so many times."""
+
+    def copies(frame):
+        return pd.concat(
+            [frame.assign(run_id=f"{number}-" + frame["run_id"]) for number in range(times)],
+            ignore_index=True,
+        )
+
+    return replace(tables, **{name: copies(getattr(tables, name)) for name in schema.TABLES})
+
+
 def empty_tables() -> Tables:
     return Tables(**{name: schema.empty(name) for name in schema.TABLES})
 
@@ -250,6 +262,9 @@ def _row(
         "fill": "null",
         "awake": "auto",
         "head_start_bytes": "null",
+        "statuses": "null",
+        "subject": "null",
+        "profiler": "null",
         "pinning": "not pinned",
         "service_program": '{"digest": "a"}',
         "generator_program": "b",

@@ -163,7 +163,7 @@ def test_without_an_informative_run_nothing_can_be_told():
     )
     silent = replace(found, validity=disturbed, runs=found.runs.assign(verdict="FAIL"))
     assert (
-        "nothing can be told: no run speaks about its rate; checks failed: no_foreign_load (12)"
+        "nothing can be told: no run shows whether its rate was held; checks failed: no_foreign_load (12)"
         in answer_text(silent, NOTHING)
     )
     one = silent.runs["offered_rate_rps"] == 2000

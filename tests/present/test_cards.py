@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from sample import empty_tables, failed, keep, sample_tables
+from sample import empty_tables, failed, keep, repeated, sample_tables
 
 from kvstudy.analyse.answers import Answer, ruler
 from kvstudy.analyse.claim import Claim, Place
-from kvstudy.analyse.comparison.words import SAME
+from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.analyse.intervention import CAUSED
 from kvstudy.analyse.linked import LINKED
 from kvstudy.present import cards, headlines, words
@@ -38,7 +38,7 @@ def test_an_answer_is_a_sentence_of_few_words_with_bars_that_have_numbers(shown)
 
 def test_beside_an_answer_stands_how_many_of_its_runs_are_valid(shown):
     for card in shown:
-        if card.bars and card.page != "02-sweep":  # that page shows no run
+        if card.bars:
             assert card.sure[0].endswith("valid"), card
 
 
@@ -79,6 +79,19 @@ def test_shares_of_the_processor_are_those_of_one_workload_and_never_of_a_pool()
     (store,) = [bar for bar in card.bars if bar.label.startswith("store")]
     assert store.value > 0.9  # a pool with the GETs had half of it
     assert "unique PUT" in card.of and "repeated GET" in card.answer and "unique PUT" in card.answer
+    assert card.answer.startswith("Cannot tell from 1 run each: ")
+    assert of_page(repeated(found, 5), "05-flame-graphs").answer.startswith("CPU that goes to the network")
+
+
+def test_of_profiles_of_two_windows_the_card_cannot_tell():
+    found = repeated(keep(sample_tables(workloads=("put",)), lambda run: run.profiled), 5)
+    found = found.but(runs=found.runs.assign(experiment="reproduce"))
+    assert of_page(found, "05-flame-graphs").answer.startswith("CPU that goes to the network")
+    lower = found.runs.assign(offered_rate_rps=[500.0] * 2 + [1000.0] * 3)
+    assert "from 3 runs each" in of_page(found.but(runs=lower), "05-flame-graphs").answer
+    quick = found.runs.assign(duration_s=[5.0] * 2 + [8.0] * 3)
+    answer = of_page(found.but(runs=quick), "05-flame-graphs").answer
+    assert answer.startswith("Cannot tell: profiled runs of 2 configurations")
 
 
 def test_a_rate_that_was_the_highest_offered_is_no_limit():
@@ -118,19 +131,46 @@ def test_the_card_of_a_rate_that_was_not_held_names_its_option():
     assert answer == "Unique PUT (wal=always): 1 000 r/s are held on 4 connections, 4 000 are not."
 
 
-def test_the_card_names_what_went_away_with_the_cause(monkeypatch):
+def with_cause(monkeypatch, **of_cause) -> Card:
+    """The card of the tail where something was held off."""
     place = Place("unique_put", 4, 1000.0, "reproduce")
-    cause = Claim(place, "p99", "ratio", 0.4, word=CAUSED, variant="flush", also=("compaction", "wal_sync"))
+    told = {"estimate": 0.4, "word": CAUSED, "variant": "flush", "also": ("compaction", "wal_sync")}
+    cause = Claim(place, "p99", "ratio", **told | of_cause)
     tie = Claim(place, "slow answers that waited with it", "share", 0.5, word=LINKED, variant="flush")
     limit = Claim(place, "slow answers take over", "us", 900.0)
     monkeypatch.setattr(headlines.tail, "caused", lambda _tables: Answer((cause,), 16))
     monkeypatch.setattr(headlines.tail, "linked", lambda _tables: Answer((limit, tie), 6))
     found = sample_tables(profiled=False)
-    card = of_page(found.but(runs=found.runs.assign(experiment="reproduce")), "07-tail")
+    return of_page(found.but(runs=found.runs.assign(experiment="reproduce")), "07-tail")
+
+
+def test_the_card_names_what_went_away_with_the_cause(monkeypatch):
+    card = with_cause(monkeypatch)
     assert card.answer.replace("\u00a0", " ") == (
-        "Flush, or compaction and WAL sync that went away with it, causes it: without it p99 is 0.40 ×."
+        "Flush, or compaction and WAL sync that went away with it: without them, p99 is 0.40 ×."
     )
     assert len(card.answer.split()) <= headlines.WORDS_MAX
+
+
+@pytest.mark.parametrize(
+    ("also", "ratio", "answer"),
+    [
+        (("compaction",), 0.21, "Flush or the compaction after it: without both, p99 is about a fifth."),
+        ((), 0.48, "Flush causes it: without it, p99 is about half."),
+        ((), 0.4, "Flush causes it: without it, p99 is 0.40 ×."),
+    ],
+)
+def test_the_card_says_a_simple_part_of_the_tail_in_a_word(monkeypatch, also, ratio, answer):
+    card = with_cause(monkeypatch, also=also, estimate=ratio)
+    assert card.answer.replace("\u00a0", " ") == answer and not card.sure[1:]
+
+
+def test_what_was_held_off_and_showed_no_cause_is_not_called_never_held_off(monkeypatch):
+    assert with_cause(monkeypatch, word=CANNOT_TELL).sure[1:] == ("no cause is proven",)
+    monkeypatch.setattr(headlines.tail, "caused", lambda _tables: None)
+    tables = sample_tables(profiled=False)
+    card = of_page(tables.but(runs=tables.runs.assign(experiment="reproduce")), "07-tail")
+    assert card.sure[1:] == ("nothing was held off: no cause is proven",)
 
 
 def test_bars_leave_no_workload_out_silently():
@@ -139,7 +179,7 @@ def test_bars_leave_no_workload_out_silently():
     (bar,) = of_page(found, "04-capacity").bars
     assert bar.label == "each of 7 workloads" and "unique PUT" in bar.hover
     card = of_page(found, "03-percentiles")
-    assert f"{cards.BARS_MAX} of 7 shown" in card.of
+    assert f"({cards.BARS_MAX} of 7)" in card.of
 
 
 def test_a_change_is_told_by_its_median_before_its_tail_and_named_whole():
@@ -161,9 +201,27 @@ def test_a_change_is_told_by_its_median_before_its_tail_and_named_whole():
     )
     assert card.answer.endswith("slower at the median.") and "unique PUT" in card.answer
     assert card.answer.startswith("Syncing the log before every answer (wal=always)")
-    assert "of 1 shown" in card.of
+    assert card.of == "largest differences, 1 of 1"
     (bar,) = card.bars
-    assert bar.label == "wal=always: p50" and "4 connections" in bar.hover
+    assert bar.label == "wal=always" and bar.text == "p50 5.8 ×" and "4 connections" in bar.hover
+
+
+def test_changes_of_one_option_are_told_apart_by_workload_and_connections():
+    changes = [
+        Claim(Place(workload, connections), "p50", "ratio", 2.0, variant=variant)
+        for variant, workload, connections in (
+            ("wal=always", "put", 16),
+            ("handler=workers", "put", 16),
+            ("handler=workers", "get", 16),
+            ("handler=workers", "get", 64),
+        )
+    ]
+    assert headlines._apart(changes) == [
+        "wal=always",
+        "handler=workers, PUT",
+        "handler=workers, GET, 16 connections",
+        "handler=workers, GET, 64 connections",
+    ]
 
 
 def test_the_badge_counts_the_runs_that_the_answer_rests_on():

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim, Place
+from kvstudy.analyse.comparison.words import NEITHER, TOO_FEW
 from kvstudy.present import claim_text, words
 
 RATIO = Claim(
@@ -48,8 +49,8 @@ def test_the_same_says_within_what_and_cannot_tell_says_what_could_have_been_fou
     )
     assert claim_text.findable(RATIO) == "only a difference above 12 % could have been found"
     assert (
-        claim_text.findable(Claim(Place(), "p50", "ratio", 1.0, sides=(2, 2)))
-        == "no difference could have been found"
+        claim_text.findable(Claim(Place(), "p50", "ratio", 1.0, sides=(6, 6)))
+        == "even a large difference could have been missed"
     )
     assert claim_text.findable(Claim(Place(), "p50", "us", 1.0)) == ""
     assert (
@@ -57,6 +58,19 @@ def test_the_same_says_within_what_and_cannot_tell_says_what_could_have_been_fou
         == "cannot tell: only a difference above 12 % could have been found"
     )
     assert claim_text.certainty(RATIO) == "slower"
+    assert [words.findable_briefly(*one) for one in ((1.12, True), (math.inf, False), (math.inf, True))] == [
+        "12 %",
+        "nothing",
+        "nothing for certain",
+    ]
+
+
+def test_a_word_that_is_kept_back_says_why_in_the_place_of_what_could_have_been_found():
+    undecided = replace(RATIO, word="cannot tell", why=NEITHER)
+    few = replace(undecided, why=TOO_FEW, interval=None, findable_percent=None, sides=(2, 2))
+    assert claim_text.certainty(undecided).endswith("only a difference above 12 % could have been found")
+    assert claim_text.certainty(few) == "cannot tell: fewer than 5 runs a side"
+    assert claim_text.estimate(few) == "1.51 ×"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from sample import empty_tables, sample_tables
 
 from kvstudy.analyse import published
 from kvstudy.analyse.replication import rules, verdicts
+from kvstudy.analyse.replication.measured import Measured
 from kvstudy.present import claims, words
 from kvstudy.present.figures.published import claims_measured, published_spectra
 
@@ -61,6 +62,82 @@ def together(*parts):
 
 def verdict(reports, tables, claim):
     return claims.judge(reports, tables).set_index("claim").loc[claim, "verdict"]
+
+
+def answered(**changes) -> pd.DataFrame:
+    """The one row of a duet as ``option_duets.answers`` has it: PUT of report 3 by a pool is slower."""
+    row = {
+        "experiment": "report-3",
+        "before_name": "handler=selector",
+        "after_name": "handler=workers",
+        "workload": "put",
+        "connections": 16,
+        "offered_rate_rps": 20000.0,
+        "measure": "p50",
+        "ratio": 1.9,
+        "low": 1.5,
+        "high": 2.0,
+        "word": "slower",
+        "runs_before": 11,
+        "why": "",
+        "is_own": False,
+    }
+    return pd.DataFrame([row | changes])
+
+
+def test_a_duet_that_asks_the_same_as_a_claim_decides_it_and_is_named(reports, monkeypatch):
+    monkeypatch.setattr(claims.option_duets, "answers", lambda _duets: answered())
+    judged = claims.judge(reports, empty_tables()).set_index("claim")
+    row = judged.loc["r3-pool-faster"]
+    assert (row["verdict"], row["runs"], row["measured"]) == (verdicts.NOT_REPRODUCED, 11, 1.9)
+    assert row["note"].endswith("; by the duet of report-3")
+    told = claims.table(judged.reset_index())
+    assert told.loc[told["why"].str.contains("duet"), "runs"].tolist() == ["11 launches"]
+    assert judged.loc["r3-get-unchanged", "verdict"] == verdicts.NOT_MEASURED
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"connections": 64},
+        {"offered_rate_rps": 2000.0},
+        {"measure": "p99.9"},
+        {"experiment": "handler"},
+        {"after_name": "handler=virtual"},
+        {"why": "launches fall into groups"},
+        {"low": float("nan"), "high": float("nan")},
+    ],
+)
+def test_a_duet_that_asks_anything_else_or_is_held_back_decides_no_claim(reports, monkeypatch, other):
+    monkeypatch.setattr(claims.option_duets, "answers", lambda _duets: answered(**other))
+    judged = claims.judge(reports, empty_tables()).set_index("claim")
+    assert judged.loc["r3-pool-faster", "verdict"] == verdicts.NOT_MEASURED
+
+
+def test_a_ratio_of_report_5_is_of_the_closed_loop_alone(reports, monkeypatch):
+    of_cache = {
+        "experiment": "report-5",
+        "workload": "repeated_get",
+        "before_name": "cache_entries=0",
+        "after_name": "cache_entries=5000",
+        "connections": 1,
+        "measure": "achieved rate",
+        "word": "faster",
+    }
+    for rate, verdict in ((float("nan"), verdicts.REPRODUCED), (20000.0, verdicts.NOT_MEASURED)):
+        row = answered(**of_cache, offered_rate_rps=rate)
+        monkeypatch.setattr(claims.option_duets, "answers", lambda _duets, row=row: row)
+        judged = claims.judge(reports, empty_tables()).set_index("claim")
+        assert judged.loc["r5-repeated-get-c1", "verdict"] == verdict
+
+
+def test_what_own_runs_decide_gives_way_to_no_duet_of_the_reference():
+    row = {"verdict": verdicts.REPRODUCED, "whose": "yours", "measured_as": ""}
+    ours = Measured(1.9, 1.5, 2.0, 11, "slower", by_duet="report-3")
+    assert claims._by_duet(row, verdicts.NOT_REPRODUCED, ours, is_told=True) == row
+    own = claims._by_duet(row, verdicts.NOT_REPRODUCED, replace(ours, is_own=True), is_told=True)
+    assert (own["verdict"], own["whose"]) == (verdicts.NOT_REPRODUCED, "yours")
+    assert own["note"] == "by the duet of report-3; independent runs: reproduced"
 
 
 def test_every_claim_has_a_verdict_and_every_rule_a_claim(reports):

@@ -58,3 +58,14 @@ def test_an_experiment_that_nobody_measured_is_refused_before_the_runs_of_others
     with pytest.raises(KvstudyError, match="no sealed run of shopp"):
         report.export(tmp_path, tmp_path / "figures" / "shopp", progress=False, experiment="shopp")
     assert not (tmp_path / "data" / "tidy").exists() and not (tmp_path / "figures" / "shopp").exists()
+
+
+def test_pages_of_the_reference_alone_have_a_bound_of_their_own(tmp_path):
+    assert report._bytes_max(tmp_path) == report.REFERENCE_BYTES_MAX == 15_000_000
+    RunMaker(tmp_path / "data" / "raw")(experiment="shop")
+    assert report._bytes_max(tmp_path) == report.STUDY_BYTES_MAX
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "index.html").write_text("ten letter")
+    report._check_sizes(tmp_path / "study", 10)
+    with pytest.raises(KvstudyError, match="study too large: size=10 limit=9"):
+        report._check_sizes(tmp_path / "study", 9)

@@ -19,7 +19,7 @@ def invalid(tables, check="no_foreign_load"):
 
 def test_only_invalid_runs_give_no_number_but_the_checks_that_failed():
     text = lines(invalid(sample_tables(profiled=False)))
-    assert text.count("cannot tell: none of its runs counts; checks failed: no_foreign_load") == 3
+    assert text.count("| cannot tell: none of its runs counts; checks failed: no_foreign_load") == 3
     assert "µs" not in text and "r/s" not in text
 
 
@@ -31,18 +31,19 @@ def test_a_question_that_was_not_measured_has_no_line():
 
 
 def test_waiting_is_told_of_rates_that_were_held_alone():
-    text = next(
+    told = [
         line
         for line in lines(sample_tables(profiled=False, repeats=5)).splitlines()
         if "Waiting" in line or "p99 response" in line
-    )
-    assert "16\u202f000 r/s" not in text
+    ]
+    assert told and not any("16\u202f000 r/s" in line for line in told)
 
 
 def test_the_highest_rate_held_is_below_the_saturation_point():
     text = lines(sample_tables(profiled=False, repeats=5, connections=(4,)))
-    assert "the highest that was held is 4\u202f000 r/s. 2 of 2 combinations" in text
-    assert "met a rate that they did not hold. The lowest such rate is 16\u202f000 r/s, by" in text
+    assert "| the highest that was held | 4\u202f000 r/s |" in text
+    assert "options that met a rate which they did not hold | 2 of 2 |" in text
+    assert "| the lowest that was not: " in text and " | 16\u202f000 r/s |" in text
 
 
 def test_a_rate_whose_runs_were_disturbed_is_not_called_lost():
@@ -63,8 +64,8 @@ def test_a_rate_whose_runs_were_disturbed_is_not_called_lost():
         ),
     )
     assert (
-        "2 of 2 combinations of workload, connections and options held every rate that they were offered"
-        in lines(failed)
+        "2 combinations of workload, connections and options that held every rate that they were offered "
+        "| 2 of 2 |" in lines(failed)
     )
 
 
@@ -79,7 +80,7 @@ def test_the_rates_that_were_held_are_told_as_those_that_were_chosen_since_a_sea
         experiment="report-1", search="{}", run_id=[f"trial-{n}" for n in range(len(search.runs))]
     )
     text = lines(replace(chosen, runs=pd.concat([chosen.runs, searched], ignore_index=True)))
-    assert "**Rates chosen beforehand,** at most 4\u202f000 r/s: 1 of 1 combination of" in text
+    assert "| Rates chosen beforehand, at most 4\u202f000 r/s | 1 combination of" in text
 
 
 def test_experiments_about_the_ruler_tell_nothing_about_the_service():
@@ -90,14 +91,12 @@ def test_experiments_about_the_ruler_tell_nothing_about_the_service():
 def test_the_empty_server_tells_the_rulers_own_latency():
     ruler = sample_tables(profiled=False, repeats=5, rates=(1000.0,), connections=(16,), workloads=("get",))
     text = lines(replace(ruler, runs=ruler.runs.assign(experiment="instrument")), answers.RULER)
-    assert (
-        text.startswith("- **The ruler on a server that does nothing:** the median response time is ")
-        and "(5 runs" in text
-    )
+    row = text.splitlines()[2]
+    assert row.startswith("| The ruler on a server that does nothing | p50 at 1\u202f000 r/s | ")
+    assert row.endswith(" | 5 runs | [01](01-instrument.ipynb) |")
 
 
-def test_a_finding_of_one_run_says_run():
-    assert (
-        "(1 run; " in findings.Finding("x", "03-percentiles", 1).line()
-        and "(2 runs; " in findings.Finding("x", "03-percentiles", 2).line()
-    )
+def test_a_row_has_one_number_and_its_page_and_a_finding_of_one_run_says_run():
+    for runs, said in ((1, "1 run"), (2, "2 runs")):
+        told = findings.Finding("q", (findings.Row("a | b", "1 ms"),), "03-percentiles", runs)
+        assert told.lines() == [f"| q | a \\| b | 1 ms |  | {said} | [03](03-percentiles.ipynb) |"]

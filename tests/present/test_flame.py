@@ -2,7 +2,7 @@
 tested in a browser."""
 
 import pytest
-from sample import empty_tables, failed
+from sample import empty_tables, failed, repeated
 
 from kvstudy.present import flame
 
@@ -55,11 +55,14 @@ def test_shares_say_which_runs_count(profiles):
 def test_what_goes_to_network_and_store_is_held_against_the_expectation(profiles):
     first, second = profiles.runs["workload"]
     told = flame.network_and_store(flame.shares(profiles)).data
-    assert told.count("not as expected") == 2 and first in told and second in told
+    assert told.count("cannot tell: fewer than 5 profiled runs") == 2 and first in told and second in told
+    place = "at 1\u202f000 r/s on 4 connections"
     assert (
-        f"{second} cannot tell (INVALID: no_foreign"
+        f"{second} {place}: cannot tell (INVALID: no_foreign"
         in flame.network_and_store(flame.shares(failed(profiles, profiles.runs["run_id"].iloc[[1]]))).data
     )
+    five = flame.network_and_store(flame.shares(repeated(profiles, 5))).data
+    assert five.count("not as expected") == 2 and "2 of 2 configurations decided" in five
 
 
 def test_without_a_profile_it_says_so():

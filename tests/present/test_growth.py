@@ -1,13 +1,16 @@
 """Page 11: cost against work, of each experiment that was measured; what to type for the others."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kvstudy.present import growth, headlines, notebook
+from kvstudy.analyse import growth as analysed
+from kvstudy.analyse.configuration import CPU
+from kvstudy.present import claim_text, growth, headlines, notebook
 from kvstudy.present.figures import growth as drawn
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -110,6 +113,25 @@ def test_the_most_work_is_compared_with_the_least_in_the_words_of_every_page(mak
     assert "CPU per request" in set(table["measure"])
 
 
+def test_growth_is_told_with_its_interval_and_word_and_of_few_runs_with_neither(make):
+    make("connections", {64: 300, 1000: 600})
+    make("scale", {1_000_000: 300, 10_000_000: 450}, repeats=3)
+    found = growth.measured()
+    sentence = growth.grown(found, growth.CONNECTIONS).replace("\u202f", " ")
+    assert re.search(r"p99 2\.0 × \[[12]\.\d, 2\.\d ×\] \(slower\)", sentence), sentence
+    (step,) = analysed.steps(found, growth.CONNECTIONS)
+    claims = {claim.measure: claim for claim in step.claims}
+    table = growth.compared(found).query("experiment == 'connections'").set_index("measure")
+    assert {name: claim_text.word(claims[name]) for name in ("p99", CPU)} == table["word"].loc[
+        ["p99", CPU]
+    ].to_dict()
+    assert claims[analysed.MEMORY].word == "" and all(claim.interval for claim in step.claims)
+    few = growth.grown(found, growth.SCALE)
+    assert "[" not in few and few.endswith("(cannot tell: fewer than 5 runs a side)")
+    (step,) = analysed.steps(found, growth.SCALE)
+    assert all(claim.interval is None and claim.sides == (3, 3) for claim in step.claims)
+
+
 def test_runs_of_other_programs_share_no_median_with_these(make):
     make("connections", {64: 300, 1000: 600})
     make("connections", {64: 900}, jvm=["-Xmx1g"])
@@ -150,7 +172,7 @@ def test_the_card_tells_p99_of_each_growth(make):
     make("connections", {64: 300, 10_000: 1200})
     card = next(card for card in headlines.index(growth.measured()).cards if card.page == "11-growth")
     answer = card.answer.replace("\u00a0", " ").replace("\u202f", " ")
-    assert answer == "p99 with 10 × records (GET): 1.5 × that with the least (slower)."
+    assert answer == "p99 with 10 × the records: 1.5 ×, slower."
     assert [bar.text.replace("\u202f", " ") for bar in card.bars] == ["1.5 ×", "4.0 ×"]
 
 
@@ -159,7 +181,7 @@ def test_the_card_says_of_a_growth_what_the_page_says_and_no_more(make):
     found = growth.measured()
     card = next(card for card in headlines.index(found).cards if card.page == "11-growth")
     (word,) = set(growth.compared(found)["word"])
-    assert word == "cannot tell" and card.answer.endswith("(cannot tell).")
+    assert word == "cannot tell" and card.answer.endswith(", not decided.")
 
 
 def test_work_that_loses_its_runs_is_a_row_without_a_ratio(make):

@@ -49,6 +49,19 @@ def test_a_run_without_samples_says_so_and_has_its_slow_answers(runs):
     assert runs[-1]["answers"] and all(len(answer) == 4 for answer in runs[-1]["answers"])
 
 
+def test_a_profiled_run_of_the_reference_says_that_its_slow_answers_were_not_kept(runs):
+    assert not runs[0]["answers"] and runs[-1]["unkept"] == ""
+    assert runs[0]["unkept"].startswith(
+        "Slow answers are not kept for profiled runs of the reference; your own runs have them."
+    )
+
+
+def test_a_chart_says_how_wide_its_columns_are(runs):
+    drawn = [run["figure"]["layout"]["meta"]["drawn"] for run in runs]
+    assert "Each column is one second. " in drawn[0]
+    assert "Each column is one second; each dot is a slow answer" in drawn[-1]
+
+
 def test_events_of_the_measured_window_are_on_its_clock(runs):
     for run in runs:
         assert all(start + ms / 1000 >= 0 and start <= run["end_s"] for _, start, ms in run["events"])

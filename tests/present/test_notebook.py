@@ -37,6 +37,14 @@ def test_runs_of_the_profile_smoke_are_named_shown_or_not():
     assert "moke" not in notebook.source(replace(found, smoke_shown=("other",))).data
 
 
+def test_a_service_whose_program_is_not_known_is_named_beside_its_runs():
+    found = sample_tables(profiled=False)
+    assert "Not known" not in notebook.source(found).data
+    at_an_address = found.runs.assign(service_program='{"digest": "not recorded", "jdk": "not recorded"}')
+    text = notebook.source(replace(found, runs=at_an_address.assign(server="mine"))).data
+    assert "Not known: which program answered as `mine`." in text
+
+
 def test_runs_up_to_saturation_are_its_experiments_else_trials_of_searches_else_the_main_experiments(
     monkeypatch,
 ):

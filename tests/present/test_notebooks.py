@@ -10,6 +10,8 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 from kvstudy.present.extension import DEFAULTS, parameters
+from kvstudy.present.figures.panels import TITLE_WORDS
+from kvstudy.present.page import EXPLORE_TAG
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 CELLS_MAX, LINES_MAX = 37, 18  # 30 of the page, and what is there to be changed by a reader
@@ -101,6 +103,17 @@ def test_a_notebook_has_cells_that_a_reader_can_change_and_a_turn_of_his_own(pat
 
 def test_there_is_enough_to_change():
     assert sum(len(plain(path)) for path in NOTEBOOKS) >= PLAIN_TOTAL_MIN
+
+
+@each
+def test_a_chart_on_a_page_has_a_title_of_few_words_and_no_number(path):
+    for cell, tree in zip(cells(path, "code"), code(path), strict=True):
+        if EXPLORE_TAG in cell.metadata.get("tags", []):  # for the reader's own, not on the page
+            continue
+        named = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "title"]
+        for title in (node.value for node in named):
+            assert isinstance(title, ast.Constant), ast.unparse(title)
+            assert len(title.value.split()) <= TITLE_WORDS and not re.search(r"\d", title.value), title.value
 
 
 @each

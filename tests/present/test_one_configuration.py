@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from sample import sample_tables
+from sample import keep, repeated, sample_tables
 
-from kvstudy.analyse.answers import ruler, service
+from kvstudy.analyse.answers import profiles, ruler, service
 from kvstudy.analyse.configuration import each_configuration, why_not_repeats
 from kvstudy.analyse.replication.measured import Measured
 from kvstudy.analyse.replication.rules import RULES
@@ -15,6 +15,7 @@ from kvstudy.present import findings, summary
 from kvstudy.present import ruler as ruler_page
 from kvstudy.present.answers import RULER
 from kvstudy.present.claims import unsure
+from kvstudy.present.figures import stacks as stacks_drawn
 
 
 def measured(experiment="sample", workload="put", rate=2000.0, **changes):
@@ -70,7 +71,7 @@ def test_each_configuration_has_a_claim_of_its_own(ask, experiment):
 
 
 def test_each_of_them_is_told_with_what_tells_it_apart():
-    assert "put (duration_s 5.0) " in findings.render(with_another(measured())).data
+    assert "| put (duration_s 5.0) |" in findings.render(with_another(measured())).data
     assert "(duration_s 5.0)" in findings.render(with_another(measured("instrument")), RULER).data
 
 
@@ -137,6 +138,23 @@ def test_a_median_of_three_runs_a_side_decides_nothing_not_even_that_nothing_cha
 def test_the_rates_held_by_two_windows_are_two_rows():
     rows = summary.held(with_another(measured()))
     assert len(rows) == 2 and set(rows["highest rate held"]) == {"2\u202f000 r/s", summary.words.MISSING}
+
+
+def test_profiles_of_two_windows_are_two_claims_and_two_bars():
+    profiles_of_one = repeated(keep(sample_tables(workloads=("put",)), lambda run: run.profiled), 5)
+    quick = profiles_of_one.runs.assign(run_id="quick-" + profiles_of_one.runs["run_id"], duration_s=5.0)
+    stacks = profiles_of_one.stacks.assign(run_id="quick-" + profiles_of_one.stacks["run_id"])
+    both = replace(
+        profiles_of_one,
+        runs=pd.concat([profiles_of_one.runs, quick], ignore_index=True),
+        stacks=pd.concat([profiles_of_one.stacks, stacks], ignore_index=True),
+    )
+    shares = profiles.shares(both)
+    claims = profiles.network_and_store(shares).claims
+    assert {claim.runs for claim in claims} == {5}
+    assert {claim.variant for claim in claims} == {"duration_s 5.0", "duration_s 8.0"}
+    bars = {name for trace in stacks_drawn.subsystem_shares(shares, "workload").data for name in trace.y}
+    assert bars == {"put, duration_s 5.0", "put, duration_s 8.0"}
 
 
 def test_a_script_sends_what_its_slowest_configuration_does():

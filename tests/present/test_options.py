@@ -151,22 +151,17 @@ def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
     told = answers.summarize_options(
         varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)
     ).data
-    assert (
-        "In 2 of them the interval leaves 1 out and fewer than 5 runs a side forbid a word: wal=always "
-        "instead of interval with mixed (2 and 2 runs)."
-    ) in told
-    assert (
-        "runs)"
-        not in answers.summarize_options(
-            varied("wal", ["wal=interval", "wal=always"], slower=3.0)
-        ).data.split("*(")[0]
-    )
+    few = "| fewer than 5 runs a side, which forbids a word | "
+    assert f"{few}2 |" in told or f"{few}3 |" in told
+    whole = answers.summarize_options(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data
+    assert few not in whole
 
 
 def test_the_runs_of_the_default_count_once_however_many_values_stand_against_them():
     three = varied("handler", ["handler=selector", "handler=workers", "handler=virtual"], slower=3.0)
-    (decided,) = answers.summarize_options(three).data.splitlines()
-    assert "*(15 runs;" in decided and "the same within 5 % (CPU per request" in decided
+    _, _, *rows = answers.summarize_options(three).data.splitlines()
+    assert all("| 15 runs |" in row for row in rows)
+    assert any("is the same within 5 %: CPU per request |" in row for row in rows)
     found = compared_options(three)
     assert (
         count_runs(three, found) == 15
@@ -190,14 +185,16 @@ def test_runs_at_a_place_that_is_not_told_do_not_count():
     )
     found = compared_options(both)
     assert set(found["connections"]) == {1, 4} and set(at_highest_rate(found)["connections"]) == {4}
-    assert answers.summarize_options(both).data.count("*(10 runs;") == 1
+    assert {row.split(" | ")[-2] for row in answers.summarize_options(both).data.splitlines()[2:]} == {
+        "10 runs"
+    }
     assert (
         "3 comparisons at lower ones stand in the table of 06-before-after alone"
         in drawn(found).layout.meta["drawn"]
     )
 
 
-def test_what_is_decided_is_told_in_a_sentence_and_all_that_is_not_in_one():
+def test_what_is_decided_is_a_row_and_all_that_is_not_is_counted():
     found = varied("handler", ["handler=selector", "handler=workers"], slower=3.0, dearer=1.4)
     other = varied("gc", ["gc=G1", "gc=Z"])
     both = replace(
@@ -205,16 +202,17 @@ def test_what_is_decided_is_told_in_a_sentence_and_all_that_is_not_in_one():
         runs=pd.concat([found.runs, other.runs], ignore_index=True),
         percentiles=pd.concat([found.percentiles, other.percentiles], ignore_index=True),
     )
-    same, decided, undecided = answers.summarize_options(both).data.splitlines()
-    assert same.startswith("- **gc:** ") and "the same within 5 % (CPU per request 1.00 ×)" in same
-    assert decided.startswith(
-        "- **handler:** mixed at 1\u202f000 r/s on 4 connections: handler=workers instead of selector "
-        "is dearer (CPU per request 1.40 ×"
-    )
-    assert ") and slower (p50 3.00 × [" in decided and "cannot tell" not in decided
-    assert undecided.startswith(
-        "- **Cannot tell** in 2 of 6 comparisons of an option with its default: gc 2 of 3. *(10 runs;"
-    )
+    head, _, same, *decided = answers.summarize_options(both).data.splitlines()
+    assert head == "| question | answer | number | interval | runs | page |"
+    assert same.startswith("| gc: ") and "the same within 5 %: CPU per request | 1.00 × |  |" in same
+    begins = "| handler: mixed at 1\u202f000 r/s on 4 connections | handler=workers instead of selector is "
+    assert all(row.startswith(begins) and "cannot tell" not in row for row in decided[:3])
+    assert f"{begins}dearer: CPU per request | 1.40 × |" in "".join(decided[:3])
+    assert f"{begins}slower: p50 | 3.00 × | [" in "".join(decided[:3])
+    assert [row.rpartition(" | 10 runs")[0] for row in decided[3:]] == [
+        "| Cannot tell | comparisons of an option with its default | 2 of 6 | ",
+        "| Cannot tell | those of gc | 2 of 3 | ",
+    ]
 
 
 def test_card_chart_and_list_count_the_same_comparisons_and_sizes_apart():
@@ -236,8 +234,8 @@ def test_card_chart_and_list_count_the_same_comparisons_and_sizes_apart():
         f"{decided} of 3 comparisons of options are decided, and {sizes} of 3 of sizes of the workload"
         in decided_figure(compared_options(both)).layout.meta["finding"]
     )
-    *_, line = answers.summarize_options(both).data.splitlines()
-    assert (decided, sizes) == (3, 0) and "tell** in 3 of 3 comparisons of sizes of the workload:" in line
+    text = answers.summarize_options(both).data
+    assert (decided, sizes) == (3, 0) and "| comparisons of sizes of the workload | 3 of 3 |" in text
     assert (
         "2 experiments varied an option or a size of the workload"
         in (drawn(compared_options(both)).layout.meta["finding"])

@@ -58,14 +58,15 @@ def test_without_runs_of_the_readers_own_nobody_is_named(decided):
 
 
 def test_an_option_that_own_runs_leave_open_is_told_by_the_reference_with_the_own_figures_below(decided, few):
-    first, own, *_ = answers.summarize_options(few, decided).data.splitlines()
-    assert "p50" in first and "reference;" in first
-    assert own.startswith("  - Your own 4 runs cannot tell yet: ") and "p50" in own
+    rows = answers.summarize_options(few, decided).data.splitlines()[2:]
+    place = next(at for at, row in enumerate(rows) if "Your own" in row)
+    assert "p50" in "".join(rows[:place]) and all(", reference |" in row for row in rows[:place])
+    assert "| Your own 4 runs cannot tell yet: " in rows[place] and "p50" in rows[place]
 
 
 def test_an_option_that_own_runs_decide_is_told_as_theirs(decided):
     text = answers.summarize_options(mine(decided), decided).data
-    assert "(10 runs, yours;" in text and "Your own" not in text
+    assert "| 10 runs, yours |" in text and "Your own" not in text
 
 
 def test_an_experiment_that_own_runs_decide_does_not_give_way_for_another(decided, few):
@@ -82,11 +83,12 @@ def test_a_finding_that_own_runs_leave_open_is_the_references():
     many = sample_tables(profiled=False, repeats=5, connections=(4,))
     own = mine(sample_tables(profiled=False, repeats=2, connections=(4,)))
     lines = findings.render(own, findings.RULES, many).data.splitlines()
-    held = next(place for place, line in enumerate(lines) if "Rates chosen beforehand" in line)
-    assert "met a rate that they did not hold" in lines[held] and "reference;" in lines[held]
-    assert "Your own" in lines[held + 1] and "cannot tell yet" in lines[held + 1]
+    held = [place for place, line in enumerate(lines) if "Rates chosen beforehand" in line]
+    assert all(", reference |" in lines[place] for place in held)
+    assert any("met a rate which they did not hold" in lines[place] for place in held)
+    assert "Your own" in lines[held[-1] + 1] and "cannot tell yet" in lines[held[-1] + 1]
     again = findings.render(mine(many), findings.RULES, many).data
-    assert "Your own" not in again and "yours;" not in again  # the same claims are no others
+    assert "Your own" not in again and "yours |" not in again  # the same claims are no others
 
 
 def test_a_page_of_the_reference_that_own_runs_do_not_answer_says_what_they_have():
@@ -116,10 +118,12 @@ def test_a_claim_that_own_runs_leave_open_keeps_the_verdict_of_the_reference():
     assert "whose" not in claims.table(claims.judge(reports, reference))
 
 
-def test_the_page_of_the_sweep_has_no_badge_since_it_shows_no_run():
+@pytest.mark.parametrize("page", ["02-sweep", "09-explore"])
+def test_a_card_about_all_runs_says_how_many_of_them_are_valid(page):
     found = sample_tables()
-    card = of_page("02-sweep", found.but(runs=found.runs.assign(experiment="reproduce")))
-    assert card.sure == () and f"{len(found.runs)} runs" in card.of
+    card = of_page(page, found.but(runs=found.runs.assign(experiment="reproduce")))
+    assert card.sure[0].endswith(f" of {len(found.runs)} runs valid")
+    assert f"{len(found.runs)} runs" in card.of + card.answer
 
 
 def test_the_badge_of_the_reports_counts_the_runs_that_verdicts_rest_on():

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
@@ -45,6 +47,13 @@ def test_a_figure_becomes_data_with_its_finding_as_caption_and_label():
     assert '<span class="finding">b &lt; a &amp; c.</span>' in html
     assert 'aria-label="Chart. a &amp; b. points"' in html
     assert "height:321px" in html
+
+
+def test_a_figure_of_plotly_express_has_its_subtitle_as_what_was_found():
+    figure = px.bar(x=[1], y=[2], title="Second by second", subtitle="p99 of put")
+    html = page(plotted(figure))
+    assert '<span class="title">Second by second</span>' in html
+    assert '<span class="finding">p99 of put.</span>' in html
 
 
 def test_text_in_a_figure_cannot_end_its_script():
@@ -117,6 +126,12 @@ def test_a_table_is_folded_behind_the_names_of_its_columns():
     assert html.startswith("<details") and "<summary>Table: a &amp;lt; b, p99</summary>" not in html
     assert "Table: a &lt; b, p99" in html and " open" not in html
     assert "<details" not in folded("<p>no table</p>")
+
+
+def test_a_frame_of_plain_pandas_is_folded_too_and_named_by_its_columns_alone():
+    frame = pd.DataFrame({"count": [1, 2]}, index=pd.Index(["a", "b"], name="connection"))
+    assert "<summary>Table: count, connection</summary>" in folded(frame._repr_html_())
+    assert "<details" not in folded("<div><p>no table</p></div>")
 
 
 def test_a_run_that_the_page_names_is_known_with_its_folder():

@@ -8,7 +8,9 @@ import plotly.graph_objects as go
 import pytest
 
 from kvstudy.present.figures.panels import (
+    TITLE_WORDS,
     latency_axis,
+    nothing,
     opened,
     panel_grid,
     percentile_axis,
@@ -112,3 +114,14 @@ def test_a_title_is_short_and_the_finding_with_its_numbers_stands_below_it():
     assert figure.layout.title.text == "Latency by rate"
     assert figure.layout.title.subtitle.text == "p99 is 3 ms<br>Points: runs."
     assert figure.layout.meta["finding"] == "p99 is 3 ms"
+
+
+def test_no_chart_can_have_a_title_of_more_words_than_are_allowed():
+    with pytest.raises(AssertionError, match="title of over 12 words"):
+        titled(go.Figure(), " ".join(["word"] * (TITLE_WORDS + 1)), "found")
+
+
+def test_an_empty_chart_that_lacks_something_with_a_long_name_names_it_below_its_title():
+    figure = nothing(" ".join(["word"] * TITLE_WORDS), "Measure some.")
+    assert figure.layout.title.text == "Nothing to draw"
+    assert figure.layout.meta["finding"].count("word") == TITLE_WORDS

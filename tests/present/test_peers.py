@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kvstudy.present import peers
+from kvstudy.present import headlines, peers
 from kvstudy.present.figures import peers as drawn
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -62,6 +62,14 @@ def test_each_peer_has_its_word_beside_ours_by_size(make):
     assert p50["values"].nunique() == 2 and set(p50["runs"]) == {"6 and 6"}
 
 
+def test_the_card_has_a_bar_for_each_program_at_the_place_that_all_share(make):
+    make()
+    (card,) = [card for card in headlines.index(peers.measured()).cards if card.page == "10-peers"]
+    assert [bar.label for bar in card.bars] == ["kv-service", "nginx", "empty"]
+    assert [bar.tone for bar in card.bars] == ["plain", "bad", "good"]
+    assert card.of.replace("\u202f", " ") == "p50 of PUT, 100 B, 2 000 r/s"
+
+
 def test_under_five_runs_a_side_nothing_is_decided(make):
     make(repeats=2)
     found = peers.measured()
@@ -81,6 +89,8 @@ def test_which_rates_are_held_stands_by_size_and_program(make):
 def test_every_run_is_a_point_and_each_program_a_line(make):
     make()
     figure = drawn.by_size(peers.measured())
+    assert figure.layout.title.text == "p50 by the size of the values"
+    assert figure.layout.meta["finding"] == "kv-service, nginx and empty on 16 connections"
     lines = [trace for trace in figure.data if trace.mode == "lines"]
     assert [trace.name for trace in lines] == ["kv-service", "nginx", "empty"]
     assert sum(len(trace.x) for trace in figure.data if trace.mode == "markers") == 36

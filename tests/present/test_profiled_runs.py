@@ -5,7 +5,7 @@ import pytest
 from sample import empty_tables, failed, keep, sample_tables
 
 from kvstudy.present import profiled_runs
-from kvstudy.present.profiled_runs import choice, counted, profile_of, typical
+from kvstudy.present.profiled_runs import choice, counted, profile_of
 
 
 @pytest.fixture(scope="module")
@@ -75,20 +75,3 @@ def test_a_run_that_failed_without_a_check_is_invalid_all_the_same(four):
         == "INVALID: rate_held: 71 %"
     )
     assert profiled_runs.invalid(bare) == ""
-
-
-def test_repeats_are_pooled_by_their_median_and_make_a_whole():
-    rows = [("x", run, "store", share, True, "") for run, share in (("1", 0.2), ("2", 0.4), ("3", 0.3))]
-    rows += [
-        ("x", run, "JIT", 1 - share, True, "") for run, share in (("1", 0.2), ("2", 0.4), ("3", 0.3))
-    ] + [("x", "4", "JIT", 1.0, False, "late")]
-    found = typical(
-        pd.DataFrame(rows, columns=["workload", "run_id", "subsystem", "share", "valid", "why"]).assign(
-            event="cpu"
-        ),
-        "workload",
-    )
-    assert (
-        found.set_index("subsystem")["share"].to_dict() == pytest.approx({"store": 0.3, "JIT": 0.7})
-        and found["valid"].all()
-    )

@@ -65,10 +65,9 @@ def test_too_few_runs_say_so_under_the_title():
 
 
 def test_nothing_alike_gives_a_chart_that_says_so(both):
-    assert (
-        "Nothing to draw"
-        in ratios(comparisons(both, "label", "before", "none"), "before", "none").layout.title.text
-    )
+    figure = ratios(comparisons(both, "label", "before", "none"), "before", "none")
+    assert "Nothing to draw" in figure.layout.title.text
+    assert figure.layout.meta["drawn"].startswith("Before: before; after: none. Measure both")
 
 
 def test_tables_for_people_have_a_row_for_every_configuration_and_run(both):
@@ -117,6 +116,11 @@ def test_tables_begin_with_the_answer_and_say_once_what_is_the_same_in_every_row
         "threads",
         "connections",
     } & set(columns)
+
+
+def test_a_row_of_medians_names_the_valid_runs_that_it_rests_on(both):
+    named = " ".join(by_configuration(both)["runs"]).split()
+    assert sorted(named) == sorted(both.runs.loc[both.runs["verdict"] != "FAIL", "run_id"])
 
 
 def test_threads_that_follow_the_connections_are_told_by_these():

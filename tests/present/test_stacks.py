@@ -5,6 +5,7 @@ from dataclasses import replace
 import pandas as pd
 from sample import empty_tables, failed
 
+from kvstudy.analyse.configuration import CONFIGURATION
 from kvstudy.analyse.schema import PROFILE_EVENTS
 from kvstudy.present import theme
 from kvstudy.present.figures.marks import INVALID_NAME
@@ -24,7 +25,14 @@ def _shares(*rows):
     """``rows``: label, subsystem, share and why the run is invalid ("": valid); a run for each label and
     reason."""
     shares = pd.DataFrame(rows, columns=["label", "subsystem", "share", "why"])
-    return shares.assign(event="cpu", run_id=shares["label"] + shares["why"], valid=shares["why"] == "")
+    asked = {name: "" for name in CONFIGURATION if name != "label"} | {"configuration": ""}
+    return shares.assign(
+        event="cpu", run_id=shares["label"] + shares["why"], valid=shares["why"] == "", **asked
+    )
+
+
+def _five_times(shares):
+    return pd.concat([shares.assign(run_id=f"{number}-" + shares["run_id"]) for number in range(5)])
 
 
 def test_a_frame_holds_its_children_and_itself(profiles):
@@ -55,7 +63,29 @@ def test_the_same_frame_under_two_parents_stays_two_frames(profiles):
 def test_shares_stack_to_the_whole(profiles):
     figure = subsystem_shares(_shares(("before", "store", 0.7, ""), ("before", "GC", 0.3, "")))
     assert sum(trace.x[0] for trace in figure.data) == 1.0
-    assert figure.layout.meta["finding"].startswith("Most cpu goes to store 70.0 %")
+    assert figure.layout.meta["finding"].startswith("Most cpu went to store 70.0 %")
+
+
+def test_fewer_than_five_runs_are_told_as_what_they_were():
+    rows = _shares(("before", "store", 0.7, ""), ("before", "GC", 0.3, ""))
+    assert subsystem_shares(rows).layout.meta["finding"] == (
+        "Most cpu went to store 70.0 % and GC 30.0 %, in 1 profiled run a bar"
+    )
+    assert subsystem_shares(_five_times(rows)).layout.meta["finding"] == (
+        "Most cpu goes to store 70.0 % and GC 30.0 %"
+    )
+
+
+def test_each_rate_is_a_bar_of_its_own():
+    rows = _shares(("put", "store", 0.7, ""), ("put", "GC", 0.3, ""))
+    both = pd.concat(
+        [
+            rows.assign(offered_rate_rps=rate, run_id=str(rate), configuration=str(rate))
+            for rate in (2000.0, 20_000.0)
+        ]
+    )
+    bars = {name for trace in subsystem_shares(both).data for name in trace.y}
+    assert bars == {"put, 2\u202f000 r/s", "put, 20\u202f000 r/s"}
 
 
 def test_an_invalid_run_is_left_out_where_a_valid_one_is():
@@ -83,8 +113,8 @@ def test_a_value_without_a_valid_run_is_grey_called_invalid_and_in_no_ranking():
     )
     finding = figure.layout.meta["finding"]
     assert finding == (
-        "Most cpu goes to response 80.0 % and store 20.0 %. Left out, INVALID: after (warm_up: 900 us, "
-        "then 500 us)"
+        "Most cpu went to response 80.0 % and store 20.0 %, in 1 profiled run a bar. Left out, INVALID: "
+        "after (warm_up: 900 us, then 500 us)"
     )
     (grey,) = [trace for trace in figure.data if trace.name == "JIT" and len(trace.x)]
     assert (list(grey.y), grey.marker.color) == (["after (INVALID)"], theme.INVALID)
@@ -102,20 +132,23 @@ def test_waiting_for_events_is_not_what_most_cpu_goes_to():
     ).layout.meta["finding"]
     assert (
         finding
-        == "Most cpu goes to response 30.0 % and store 10.0 %, beside 60.0 % around waiting for events (idle)"
+        == "Most cpu went to response 30.0 % and store 10.0 %, beside 60.0 % around waiting for events "
+        "(idle), in 1 profiled run a bar"
     )
 
 
 def test_of_two_bars_each_is_told_by_its_own_numbers():
     finding = subsystem_shares(_shares(("a", "store", 1.0, ""), ("b", "JIT", 1.0, ""))).layout.meta["finding"]
-    assert finding == "Most cpu goes to store 100 % (a); JIT 100 % (b)"
+    assert finding == "Most cpu went to store 100 % (a); JIT 100 % (b), in 1 profiled run a bar"
 
 
 def test_of_more_bars_it_is_told_in_how_many_and_no_median_of_them():
     finding = subsystem_shares(
         _shares(("a", "store", 1.0, ""), ("b", "JIT", 0.9, ""), ("b", "GC", 0.1, ""), ("c", "JIT", 1.0, ""))
     ).layout.meta["finding"]
-    assert finding == "Most cpu goes to JIT in 2 of 3 bars and store in 1 of 3 bars"
+    assert finding == (
+        "Most cpu went to JIT in 2 of 3 bars and store in 1 of 3 bars, in 1 profiled run a bar"
+    )
 
 
 def test_a_heading_is_short_enough_for_a_telephone():

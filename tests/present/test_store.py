@@ -76,7 +76,7 @@ def test_the_committed_runs_have_counters():
     from kvstudy.analyse import run_files
 
     found = run_files.load(run, check=False)
-    counters = store_counters.of_run(found, run.name)
+    counters = store_counters.read_run(found, run.name)
     assert counters is not None and (counters.rows["tables"] >= 0).all()
 
 

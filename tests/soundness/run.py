@@ -3,7 +3,7 @@
     python tests/soundness/run.py [--only MODULE] [--write docs/results/DATE-soundness.md]
 
 Prints the table as Markdown; --write puts it between the two marks of that file, with --only the rows of that
-module alone. Exits with 1 when a goal is missed.
+module alone. Exits with 1 when a goal is missed that is no known limit.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> int:
     print("\n" + _table(found))
     if given.write:
         _put(given.write, _table(rows(given.write) | found))
-    missed = [outcome for outcome in outcomes if not outcome.holds]
+    missed = [outcome for outcome in outcomes if not outcome.holds and not outcome.simulation.limit]
     for outcome in missed:
         print(f"goal missed: {outcome}", file=sys.stderr)
     return 1 if missed else 0
@@ -83,10 +83,11 @@ def _table(of: dict[tuple[str, str], str]) -> str:
 def _row(outcome: Outcome) -> str:
     low, high = outcome.interval
     one = outcome.simulation
+    holds = "yes" if outcome.holds else "**no**, a known limit" if one.limit else "**no**"
     return (
         f"| {one.rule} | {one.counted} | {one.goal} | "
         f"{outcome.hits} of {outcome.trials} ({outcome.share:.1%}) | "
-        f"{low:.1%}–{high:.1%} | {'yes' if outcome.holds else '**no**'} |"
+        f"{low:.1%}–{high:.1%} | {holds} |"
     )
 
 

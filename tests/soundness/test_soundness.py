@@ -13,7 +13,7 @@ TABLE = max((FOLDER.parents[1] / "docs" / "results").glob("*-soundness.md"))
 def test_a_rule_is_not_refuted_by_a_few_trials(one: Simulation):
     outcome = one.run(short=True)
     print(outcome)
-    assert not outcome.refuted, str(outcome)
+    assert one.limit or not outcome.refuted, str(outcome)
 
 
 def of(hits: int, trials: int, **goal) -> Outcome:

@@ -1,12 +1,17 @@
 """Our own two programs: the command line that each is started with."""
 
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from trial import configuration
 
+from kvstudy.errors import RunFailed
 from kvstudy.subject.jdk import Jdk
-from kvstudy.subject.kv_service import EmptyServer, KvService
+from kvstudy.subject.kv_service import EmptyServer, KvService, LiveKvService
 from kvstudy.subject.protocol import Place
 
 JDK = Jdk(Path("/jdk"), "25")
@@ -79,3 +84,62 @@ def test_two_services_of_one_run_write_files_of_their_own():
 def test_empty_server_takes_only_a_port():
     command = EmptyServer(JDK, Path("empty.jar"), [], Path("/root")).command(replace(PLACE, port=8080))
     assert command[command.index("-jar") :] == ["-jar", "empty.jar", "--port", "8080"]
+
+
+@pytest.fixture
+def admin():
+    """A service that answers admin requests with ``statuses``, or 200; ``asked``: what came."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self):
+            request = self.path.removeprefix("/v0/admin/").partition("?")[0]
+            server.asked.append(request)
+            self.send_response(server.statuses.get(request, 200))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server.asked, server.statuses = [], {}
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def live(admin, **change) -> LiveKvService:
+    launched = SimpleNamespace(
+        url=f"http://127.0.0.1:{admin.server_port}",
+        check_alive=lambda doing: None,
+        send=None,
+        last_words=lambda: "",
+    )
+    return LiveKvService(service(), launched, replace(PLACE, **change))
+
+
+def test_a_service_that_was_filled_is_flushed_and_idle_when_it_rests(admin):
+    assert live(admin, filling=True).come_to_rest(1)
+    assert admin.asked == ["idle", "flush", "idle"]
+
+
+def test_a_service_that_is_measured_rests_without_a_flush(admin):
+    assert live(admin).come_to_rest(1)
+    assert admin.asked == ["idle"]
+
+
+def test_a_build_that_knows_no_flush_rests_when_it_is_idle(admin):
+    admin.statuses["flush"] = 404
+    assert live(admin, filling=True).come_to_rest(1)
+    assert admin.asked == ["idle", "flush", "idle"]
+
+
+def test_a_flush_that_has_to_wait_is_no_rest_and_one_that_fails_is_told(admin):
+    admin.statuses["flush"] = 503
+    assert not live(admin, filling=True).come_to_rest(1)
+    admin.statuses["flush"] = 500
+    with pytest.raises(RunFailed, match="flush answered 500"):
+        live(admin, filling=True).come_to_rest(1)

@@ -4,6 +4,7 @@
     ruler.py       can the ruler be trusted?
     service.py     how fast is it, which rates does it hold, what does waiting add?
     options.py     what does each option do?
+    profiles.py    where does the time go?
     tail.py        what makes slow answers slow?
 
 A question that nobody measured has no answer (None). One whose runs all fail a check, or lack a side, has an

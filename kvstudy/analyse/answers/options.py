@@ -8,7 +8,7 @@ import pandas as pd
 
 from kvstudy.analyse.answers import RULER, Answer, unanswered
 from kvstudy.analyse.claim import DUET, Claim, comparison_claim
-from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
+from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.option_duets import BY_DUET, with_duets
 from kvstudy.analyse.options import (
@@ -121,13 +121,6 @@ def _answer(tables: Tables, rows: pd.DataFrame) -> Answer:
 def _launches(rows: pd.DataFrame) -> int:
     of_duets = rows[rows["by"] == BY_DUET]
     return int(of_duets.groupby([*QUESTION, "is_own"])["runs_before"].max().sum())
-
-
-def too_few(claim: Claim) -> bool:
-    """Whether the number of runs forbids a word, and the interval of the ratio leaves 1 out: more runs may
-    decide it."""
-    low, high = claim.interval or (0.0, 2.0)
-    return claim.why == TOO_FEW and not low <= 1 <= high
 
 
 def _compared(tables: Tables, duets: Sequence[Duet] = ()) -> pd.DataFrame:

@@ -2,12 +2,14 @@
 offered rates, and of searches."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from kvstudy.analyse import rates
 from kvstudy.analyse.answers import Answer, latency_at, service_tables, unanswered
-from kvstudy.analyse.claim import HELD, MEDIAN, SEARCH, Claim, Place, comparison_claim, median_claim
+from kvstudy.analyse.claim import HELD, SEARCH, Claim, Place, comparison_claim, median_claim
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, TOO_FEW
 from kvstudy.analyse.configuration import comparisons, each_configuration
@@ -125,36 +127,31 @@ def more_connections(tables: Tables) -> Answer | None:
 
 def waiting(tables: Tables) -> Answer | None:
     """Where response time exceeds service time the most, of valid runs: that gap is what a closed loop would
-    hide."""
+    hide. Of each configuration the median over runs of their own ratio; the largest of all is told, which is
+    the largest by chance too."""
     tables = service_tables(tables)
     response, service = latency_at(tables, 99), latency_at(tables, 99, "service")
     pairs = response.merge(service[["run_id", "latency_us"]], on="run_id", suffixes=("", "_service"))
     if pairs.empty:
         return unanswered(tables.select(closed_loop=False))
-    gap = pairs.groupby("configuration").agg(
-        response=("latency_us", "median"),
-        service=("latency_us_service", "median"),
-        runs=("run_id", "size"),
-        workload=("workload", "first"),
-        offered_rate_rps=("offered_rate_rps", "first"),
-        connections=("connections", "first"),
-    )
-    gap = gap[gap["runs"] >= min(MIN_RUNS, gap["runs"].max())]  # one run more or less is no median
-    worst = gap.loc[(gap["response"] / gap["service"]).idxmax()]
-    if worst["response"] < WAITS_MIN * worst["service"]:
+    groups = [group for _, group in pairs.groupby("configuration")]
+    most = max(map(len, groups))
+    groups = [group for group in groups if len(group) >= min(MIN_RUNS, most)]  # one run more is no median
+    claims = [_waited(group) for group in groups]
+    worst = max(claims, key=lambda claim: claim.estimate)
+    if worst.estimate < WAITS_MIN:
         return None
-    claim = Claim(
-        Place(worst["workload"], int(worst["connections"]), float(worst["offered_rate_rps"])),
-        P99,
-        "ratio",
-        worst["response"] / worst["service"],
-        runs=int(worst["runs"]),
-        rule=MEDIAN,
-        baseline="from the send",
-        variant="from the due time",
-        ends=(float(worst["service"]), float(worst["response"])),
-    )
-    return Answer((claim,), claim.runs)
+    return Answer((replace(worst, chosen_from=len(claims)),), worst.runs)
+
+
+def _waited(runs: pd.DataFrame) -> Claim:
+    """``runs``: of one configuration, with both latencies."""
+    first = runs.iloc[0]
+    where = Place(first["workload"], int(first["connections"]), float(first["offered_rate_rps"]))
+    claim = median_claim(runs["latency_us"] / runs["latency_us_service"], where, P99, "ratio")
+    assert claim is not None
+    ends = (float(runs["latency_us_service"].median()), float(runs["latency_us"].median()))
+    return replace(claim, baseline="from the send", variant="from the due time", ends=ends)
 
 
 def stable_rate(tables: Tables, experiment: str, workload: str, key_bytes: int | None = None) -> Claim | None:

@@ -14,6 +14,7 @@ and of two sides that were loaded in turn (duets):
     launches.py    which slices of a launch count, and its ratio of each measure
     location.py    the typical launch: its ratio and interval although a few launches are odd
     looks.py       looking after every launch without a false word more for it
+    lost.py        rounds and launches that a side lost, and what that forbids to say
     stopping.py    where a duet stands: words, intervals, what could have been found, how many launches are to
                    come
 """

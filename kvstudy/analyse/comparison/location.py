@@ -101,6 +101,22 @@ class Typical:
             np.where(self.is_typical, high, np.maximum(high, self.most)),
         )
 
+    def interval_of_another(self, p: float, chance: float) -> tuple[np.ndarray, np.ndarray]:
+        """Where the interval of another such duet ends with this ``chance``: by then more odd launches may be
+        against a value than here, as many as a binomial distribution with their share has."""
+        low, high = self.interval(p)
+        share = np.maximum(self.below, self.above) / self.launches
+        against = stats.binom.ppf(chance, self.launches, share).astype(int)
+        outvoted = 2 * self._votes(against) <= p
+        # Those of the other side lie as far away, where this one has none.
+        lowest = np.where(self.below > 0, self.lowest, 2 * self.location - self.highest)
+        highest = np.where(self.above > 0, self.highest, 2 * self.location - self.lowest)
+        held = outvoted | (share == 0)
+        return (
+            np.where(held, low, np.minimum(low, lowest)),
+            np.where(held, high, np.maximum(high, highest)),
+        )
+
     def _votes(self, against: np.ndarray) -> np.ndarray:
         return _votes(self.launches)[against]
 

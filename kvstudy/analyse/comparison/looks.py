@@ -22,7 +22,7 @@ from scipy import stats
 # Launches. Where half of them are of one kind and half of another, the first five are all of one kind in one
 # duet of 16, which is more than 5 %; the first six are in one of 32.
 FIRST_LOOK = 6
-HORIZON = 15  # launches: about ten minutes
+HORIZON = 15  # launches: a little more than ten minutes have of one workload
 LAST_LOOK = 60
 SPENT_AT_HORIZON, SPENT_IN_ALL = (
     0.66,

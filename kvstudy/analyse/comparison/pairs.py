@@ -23,14 +23,16 @@ from scipy import stats
 
 from kvstudy.analyse.comparison.intervals import CONFIDENCE, ratio_interval
 from kvstudy.analyse.comparison.sameness import same_p
-from kvstudy.analyse.comparison.words import SAME_WITHIN
+from kvstudy.analyse.comparison.words import MIN_RUNS, SAME_WITHIN
 
 
 @dataclass(frozen=True)
 class Pair:
-    """``ratio``: median after / median before, with its interval. ``p``: of no difference, ``p_same``: of a
+    """``ratio``: median after / median before, with its interval; NaN of fewer than MIN_RUNS runs a side,
+    which show no spread. ``p``: of no difference, ``p_same``: of a
     difference of ``same_within`` or more, neither corrected. ``noise``: standard deviation of a run's
-    logarithm, pooled over both sides; NaN with one run a side."""
+    logarithm, pooled over both sides; NaN with one run a side. ``slack``: by how much the ratio's logarithm
+    may be wrong since values are told in steps."""
 
     ratio: float
     low: float
@@ -41,6 +43,7 @@ class Pair:
     noise: float
     runs_before: int
     runs_after: int
+    slack: float = 0.0
 
 
 def pair(
@@ -53,24 +56,26 @@ def pair(
     """``resolution``: the step in which values are told; 0: they are exact. ValueError for an empty side, or
     a value that is not positive and finite."""
     first, second = _values(before), _values(after)
-    low, high = ratio_interval(first, second, confidence)
+    few = min(len(first), len(second)) < MIN_RUNS
+    low, high = (math.nan, math.nan) if few else ratio_interval(first, second, confidence)
     logs = np.log(first)[None, :], np.log(second)[None, :]
     ratio = float(np.median(second) / np.median(first))
-    slack = _slack(float(np.median(first)), float(np.median(second)), resolution)
+    steps = slack(float(np.median(first)), float(np.median(second)), resolution)
     return Pair(
         ratio,
-        min(ratio, low) * math.exp(-slack),
-        max(ratio, high) * math.exp(slack),
-        _p_beyond(*logs, slack),
-        float(same_p(*logs, same_within, slack)[0]),
+        low if few else min(ratio, low) * math.exp(-steps),
+        high if few else max(ratio, high) * math.exp(steps),
+        _p_beyond(*logs, steps),
+        float(same_p(*logs, same_within, steps)[0]),
         same_within,
         pooled_noise(*logs),
         len(first),
         len(second),
+        steps,
     )
 
 
-def _slack(before: float, after: float, resolution: float) -> float:
+def slack(before: float, after: float, resolution: float) -> float:
     """By how much the logarithm of a ratio may be wrong since both sides are told in steps; infinite where
     half a step is all of a side."""
     half = resolution / 2

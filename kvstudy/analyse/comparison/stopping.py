@@ -22,7 +22,7 @@ typical now, it holds all launches, and what earlier looks said of a value among
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -32,32 +32,22 @@ from kvstudy.analyse.comparison import looks
 from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, P99, PART
 from kvstudy.analyse.comparison.location import Typical, typical_launch
-from kvstudy.analyse.comparison.words import ALPHA, CANNOT_TELL, FAVOURABLE, SAME, word
+from kvstudy.analyse.comparison.lost import LOST_MORE_MAX, NOTHING_LOST, Forbidden, Lost
+from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE, CANNOT_TELL, word
 
-LOST_MORE_MAX = (
-    0.05  # of the rounds: so many more may be left out for what one side did before it counts as flattered
-)
 FOUND = 0.8  # what could have been found is found in four of five such duets
 MEASURE = [*PART, "measure"]
 BOUNDS = ("log_least", "log_most")
 
 
 @dataclass(frozen=True)
-class Lost:
-    """Of one part over all launches, or of whole launches: ``of`` rounds, of which ``a`` and ``b`` do not
-    count for what that side did."""
+class AtWorst:
+    """What would be said if each side had been as bad as can be in the rounds that it lost. ``least``,
+    ``most``: what the last look then sees if that was a, or b; None where it is not known."""
 
-    a: int = 0
-    b: int = 0
-    of: int = 0
-
-    def forbids(self, said: str, more_max: float = LOST_MORE_MAX) -> str:
-        """``said``, or *cannot tell* where it speaks for a side that lost more, or of its being the same: the
-        rest is its better part. What is unfavourable of that side holds all the more."""
-        if not self.of or abs(self.a - self.b) <= more_max * self.of or said == CANNOT_TELL:
-            return said
-        for_b = said in FAVOURABLE
-        return CANNOT_TELL if said == SAME or for_b == (self.b > self.a) else said
+    said: "MeasureResult"
+    least: Typical | None = None
+    most: Typical | None = None
 
 
 @dataclass(frozen=True)
@@ -65,9 +55,10 @@ class MeasureResult:
     """``ratio`` b / a of the typical launch, with its interval over launches. ``p`` and ``p_same``:
     sequential, not corrected. ``noise``: standard deviation of a typical launch's log ratio. ``odd``:
     launches that weigh less than half; ``against``: the most of these on one side; ``is_typical``: false
-    where the launches fall into groups. ``found``: the ratio that so many launches find in
-    four of five duets. ``to_come``: launches until it is probably decided, 0 when it is, None when none of
-    LAST_LOOK will do. ``a``, ``b``: medians over launches, in the measure's unit."""
+    where the launches fall into groups. ``found``: the ratio that launches like these find in four of five
+    duets, whichever side it favours (``could_find``). ``to_come``: launches until it is probably decided, 0
+    when it is, None when none of LAST_LOOK will do. ``a``, ``b``: medians over launches, in the measure's
+    unit. ``last``: what the last look sees, None before the first one."""
 
     workload: str
     loop: str
@@ -90,6 +81,7 @@ class MeasureResult:
     word: str = CANNOT_TELL
     held_back: str = ""  # the word that the lost rounds or launches forbid
     to_come: int | None = None
+    last: Typical | None = field(default=None, repr=False, compare=False)
 
     @property
     def decided(self) -> bool:
@@ -110,7 +102,7 @@ def measure_results(
     primary: Mapping[str, str],
     same_within: float,
     lost: Mapping[tuple[str, str, str], Lost] | None = None,
-    launches_lost: Lost = Lost(),
+    launches_lost: Lost = NOTHING_LOST,
 ) -> list[MeasureResult]:
     """``values``: launches.COLUMNS of all launches that count, in the order in which they were begun, with
     ``launch`` to tell them apart; where ``log_least`` and ``log_most`` are known, a word that holds for these
@@ -169,6 +161,7 @@ def looked_at(logs: Sequence[float], same_within: float, lost: Sequence[bool] | 
         "odd": int(now.odd[0]),
         "against": int(max(now.below[0], now.above[0])),
         "is_typical": not found or bool(now.is_typical[0]),
+        "last": now if found else None,
     }
 
 
@@ -217,6 +210,7 @@ def _unknown(logs: np.ndarray, same_within: float) -> dict:
         "p_same": 1.0,
         "same_within": same_within,
         "noise": math.nan,
+        "last": None,
     }
 
 
@@ -240,46 +234,56 @@ def launches_to_come(one: MeasureResult, error: float = ALPHA) -> int | None:
     return None
 
 
-def could_find(noise: float, launches: int, error: float = ALPHA) -> float:
-    """The ratio above 1 that so many launches find in four of five duets; infinite below the first look."""
-    if launches < looks.FIRST_LOOK or math.isnan(noise):
-        return math.inf
-    count = min(launches, looks.LAST_LOOK)
-    limit = stats.t.isf(looks.nominal_p(error, count) / 2, count - 1) + stats.t.ppf(FOUND, count - 1)
-    return math.exp(min(700.0, limit * noise / math.sqrt(count)))
+def could_find(now: Typical, error: float = ALPHA, below: float = 0.0, above: float = 0.0) -> np.ndarray:
+    """One number per row: the ratio above 1 that launches like these find in four of five duets, whichever
+    side it favours; infinite before the first look and where nothing is typical.
+
+    A difference is found where the interval excludes none. The interval's end may lie on an odd launch, far
+    beyond the error of those that are not odd, in this duet or in the next: so its own reach is asked for.
+    ``below``, ``above``: how far it has to reach at least, since a word of that direction must hold at worst
+    too; infinite where none may be said."""
+    if not looks.FIRST_LOOK <= now.launches <= looks.LAST_LOOK:
+        return np.full(len(now.location), math.inf)
+    low, high = now.interval_of_another(looks.nominal_p(error, now.launches), FOUND)
+    reach = np.maximum(np.maximum(now.location - low, below), np.maximum(high - now.location, above))
+    found = reach + stats.t.ppf(FOUND, now.freedom) * now.error
+    # Beyond what a number can hold nobody calls it a difference.
+    return np.where(now.is_typical & (found < 700.0), np.exp(np.minimum(found, 700.0)), math.inf)
 
 
-def _at_worst(one: MeasureResult, group: pd.DataFrame) -> MeasureResult:
-    """What would be said of it if each side had been as bad as can be in the rounds that it lost: nothing
-    where that is not known, or where they are too many. A launch that lost rounds is not set aside: as bad as
-    can be, it would be odd and count for nothing."""
+def _at_worst(one: MeasureResult, group: pd.DataFrame) -> AtWorst:
+    """Nothing is said where the bounds are not known, or where the lost rounds are too many. A launch that
+    lost rounds is not set aside: as bad as can be, it would be odd and count for nothing."""
     bounds = [group.get(name, pd.Series([math.nan])).to_numpy(dtype=float) for name in BOUNDS]
     if not all(np.isfinite(logs).all() for logs in bounds):
-        return replace(one, p=1.0, p_same=1.0)
+        return AtWorst(replace(one, p=1.0, p_same=1.0))
     own = group["log_ratio"].to_numpy(dtype=float)
     least, most = (looked_at(logs, one.same_within, lost=logs != own) for logs in bounds)
     nearer = least if one.ratio > 1 else most
-    return replace(
+    said = replace(
         one,
         low=nearer["low"],
         high=nearer["high"],
         p=max(one.p, nearer["p"]) if (nearer["ratio"] > 1) == (one.ratio > 1) else 1.0,
         p_same=max(one.p_same, least["p_same"], most["p_same"]),
     )
+    return AtWorst(said, least["last"], most["last"])
 
 
 def _worded(
     results: list[MeasureResult],
-    at_worst: Mapping[tuple[str, str, str], MeasureResult],
+    at_worst: Mapping[tuple[str, str, str], AtWorst],
     lost: Mapping[tuple[str, str, str], Lost],
     launches_lost: Lost,
 ) -> list[MeasureResult]:
     """The primary measure with an error of its own; the others share theirs."""
-    words = _words(results)
-    worst_words = _words([at_worst[one.workload, one.loop, one.measure] for one in results])
+    words, worst = _words(results), [at_worst[one.workload, one.loop, one.measure] for one in results]
+    worst_words = _words([one.said for one in worst])
     return [
-        _spoken(one, word, worst, error, lost, launches_lost)
-        for one, (word, error), (worst, _) in zip(results, words, worst_words, strict=True)
+        _spoken(one, word, worst_word, at_worst, error, _forbidden(one, lost, launches_lost))
+        for one, (word, error), (worst_word, _), at_worst in zip(
+            results, words, worst_words, worst, strict=True
+        )
     ]
 
 
@@ -296,30 +300,56 @@ def _words(results: list[MeasureResult]) -> list[tuple[str, float]]:
     return [words[id(one)] for one in results]
 
 
+def _forbidden(
+    one: MeasureResult, lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost
+) -> Forbidden:
+    part = lost.get((one.workload, one.loop, "cost" if one.measure in COSTS else "latency"), NOTHING_LOST)
+    if one.measure not in (P99, MEAN):
+        return Forbidden(((part, LOST_MORE_MAX),), launches_lost)
+    # A hundredth of the answers decides p99, and a mean with it: the rounds of a compaction may hold all of
+    # these, and a request without an answer would have been among the slowest. So one such round more on a
+    # side is enough.
+    errors = lost.get((one.workload, one.loop, "errors"), NOTHING_LOST)
+    return Forbidden(((part, 0.0), (errors, 0.0)), launches_lost)
+
+
 def _spoken(
     one: MeasureResult,
     found_word: str,
     worst_word: str,
+    at_worst: AtWorst,
     error: float,
-    lost: Mapping[tuple[str, str, str], Lost],
-    launches_lost: Lost,
+    forbidden: Forbidden,
 ) -> MeasureResult:
-    of_part = lost.get((one.workload, one.loop, "cost" if one.measure in COSTS else "latency"), Lost())
-    said = found_word
-    if worst_word != found_word:
-        said = of_part.forbids(said)
-        if one.measure in (P99, MEAN):
-            # a request without an answer would have been among the slowest: one such round more on a side
-            # is enough
-            said = lost.get((one.workload, one.loop, "errors"), Lost()).forbids(said, 0.0)
-    said = launches_lost.forbids(said, 0.0)
+    said = found_word if worst_word == found_word else forbidden.by_rounds(found_word)
+    said = forbidden.by_launches(said)
     found = replace(
         one,
         word=said,
         held_back=found_word if said != found_word else "",
-        found=could_find(one.noise, one.launches, error),
+        found=_found(one, at_worst, error, forbidden),
     )
     return replace(found, to_come=0 if found.decided else launches_to_come(found, error))
+
+
+def _found(one: MeasureResult, at_worst: AtWorst, error: float, forbidden: Forbidden) -> float:
+    """What launches like these find of a measure that may have lost rounds and launches."""
+    now = one.last
+    if now is None:
+        return math.inf
+    p = looks.nominal_p(error, now.launches)
+    least, most = (None if side is None else side.interval(p) for side in (at_worst.least, at_worst.most))
+    word_below, word_above = BELOW_AND_ABOVE[one.better]
+    low_at_worst = math.inf if least is None else float(now.location[0] - least[0][0])
+    high_at_worst = math.inf if most is None else float(most[1][0] - now.location[0])
+    return float(
+        could_find(
+            now,
+            error,
+            below=forbidden.reach(word_above, low_at_worst),
+            above=forbidden.reach(word_below, high_at_worst),
+        )[0]
+    )
 
 
 def _place(one: MeasureResult) -> tuple:

@@ -1,5 +1,6 @@
 """What a claim of a published report is held against: our number, from runs of ours."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +17,9 @@ class Measured:
 
     ``trials``: of a search, whose interval knows how few they are; ``knee``: what it found, where the number
     is that. ``at_rates_rps``: of a share, at which rates it was measured in the place of the report's own.
-    ``of_time``: a percentage of the measured time, which has no unit in common with the report's."""
+    ``of_time``: a percentage of the measured time, which has no unit in common with the report's.
+    ``by_duet``: the experiment whose duet it is of, with as many launches as ``runs``; ``is_own``: the
+    reader's."""
 
     value: float
     low: float
@@ -29,6 +32,8 @@ class Measured:
     knee: Claim | None = None
     at_rates_rps: tuple[float, ...] = ()
     of_time: bool = False
+    by_duet: str = ""
+    is_own: bool = False
 
     @property
     def too_few(self) -> bool:
@@ -36,15 +41,35 @@ class Measured:
         return runs < MIN_RUNS and not self.trials
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """``low`` and ``high``; NaN of too few runs, which have none."""
+        return (math.nan, math.nan) if self.too_few else (self.low, self.high)
+
+    @property
     def decides_nothing(self) -> bool:
         return bool(self.mixed) or self.too_few
 
 
 @dataclass(frozen=True)
+class DuetQuestion:
+    """What a duet has to have asked to answer the same as a rule's runs. ``offered_rate_rps``: None is a
+    closed loop."""
+
+    experiment: str
+    workload: str
+    measure: str
+    before: str
+    after: str
+    connections: int
+    offered_rate_rps: float | None = None
+
+
+@dataclass(frozen=True)
 class Rule:
     """How a claim is measured, and the kind of rule that judges it: see ``verdicts``. ``note``: in what ours
-    is another measure than theirs."""
+    is another measure than theirs. ``duet``: the duet that asks the same, where one can."""
 
     measure: Callable[[Tables], Measured | None]
     kind: str = "number"
     note: str = ""
+    duet: DuetQuestion | None = None

@@ -1,7 +1,8 @@
 """How each published claim is measured: one rule per claim of data/published/claims.csv, from the runs of the
-experiment that asks it."""
+experiment that asks it, and for some also by its duet."""
 
-from kvstudy.analyse.replication.measured import Rule
+from kvstudy.analyse.configuration import RATE
+from kvstudy.analyse.replication.measured import DuetQuestion, Rule
 from kvstudy.analyse.replication.measures import (
     at_found_rate,
     cache_ratio,
@@ -27,6 +28,16 @@ _R2_PROFILES = (
     "on one side of it alone they decide nothing"
 )
 _R3_POOL = "report 3's final server is the worker pool"
+
+
+def _pool_duet(workload: str, measure: str) -> DuetQuestion:
+    return DuetQuestion("report-3", workload, measure, _SYNCHRONOUS, _POOL, 16, 20000.0)
+
+
+def _cache_duet(workload: str) -> DuetQuestion:
+    return DuetQuestion("report-5", workload, RATE, "cache_entries=0", "cache_entries=5000", 1)
+
+
 RULES: dict[str, Rule] = {
     "r1-put-stable": Rule(found_rate("put"), note=_R1),
     "r1-put-stable-second": Rule(found_rate("put")),
@@ -49,6 +60,7 @@ RULES: dict[str, Rule] = {
         variant_ratio("p99", "put", "report-3", _SYNCHRONOUS, _POOL),
         "faster",
         "ours: p99 of the pool over that of the synchronous handler, at 20 000/s",
+        _pool_duet("put", "p99"),
     ),
     "r2-put-2000-held": Rule(held_rate("report-2", "put", offered_rate_rps=2000.0), "held"),
     "r2-put-2000-stdev": Rule(
@@ -107,11 +119,13 @@ RULES: dict[str, Rule] = {
         variant_ratio("p50", "put", "report-3", _SYNCHRONOUS, _POOL),
         "faster",
         "ours: median of the pool over that of the synchronous handler; both flush on a thread of their own",
+        _pool_duet("put", "p50"),
     ),
     "r3-get-unchanged": Rule(
         variant_ratio("p50", "get", "report-3", _SYNCHRONOUS, _POOL),
         "unchanged",
         "ours: median of the pool over that of the synchronous handler",
+        _pool_duet("get", "p50"),
     ),
     "r3-put-flush-apart": Rule(
         profile_share("cpu", ("flush",), "report-3", "put", _POOL),
@@ -154,10 +168,10 @@ RULES: dict[str, Rule] = {
         "ours: bytes of a table against a threshold of 1 MiB that counts the memtable with its objects: "
         "no bug, another unit",
     ),
-    "r5-repeated-get-c1": Rule(cache_ratio("repeated_get", 1), "ratio"),
+    "r5-repeated-get-c1": Rule(cache_ratio("repeated_get", 1), "ratio", duet=_cache_duet("repeated_get")),
     "r5-repeated-get-c2": Rule(cache_ratio("repeated_get", 2), "ratio"),
     "r5-repeated-get-c4": Rule(cache_ratio("repeated_get", 4), "ratio"),
-    "r5-unique-get": Rule(cache_ratio("unique_get", 1), "ratio"),
+    "r5-unique-get": Rule(cache_ratio("unique_get", 1), "ratio", duet=_cache_duet("unique_get")),
     "r5-unique-put": Rule(cache_ratio("unique_put", 1), "ratio"),
     "r5-repeated-put": Rule(cache_ratio("repeated_put", 1), "ratio"),
     "r5-repeated-get-falls": Rule(

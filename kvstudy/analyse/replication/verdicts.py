@@ -2,6 +2,7 @@
 
     judged = judge(published, tables)     one row per claim: what was published, what we measured, the
                                           verdict
+    by_duets(published, rows)             what duets say of the claims that they ask the same as, by claim
 
 Verdicts: *mistaken* (the report contradicts its own output, or measured something else; data/published says
 why), *unproven* (its output cannot carry it), *reproduced*, *not reproduced*, *cannot tell* (too few runs or
@@ -21,7 +22,7 @@ what is claimed (``rules`` has one for each claim):
     rises       ours (a ratio) is over 1.1 and with its whole interval over 1; "falls": under 0.9 and under 1
 
 A number of ours that is not of what was asked (a profile at rates on one side of the report's) decides
-nothing, nor does one of fewer than MIN_RUNS runs.
+nothing, nor does one of fewer than MIN_RUNS runs, or launches of a duet.
 """
 
 import math
@@ -30,6 +31,7 @@ import pandas as pd
 
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SLOWER
 from kvstudy.analyse.published import Published
+from kvstudy.analyse.replication.duet_ratios import measured_by_duet
 from kvstudy.analyse.replication.measured import Measured, Rule
 from kvstudy.analyse.replication.rules import RULES
 from kvstudy.analyse.tables import Tables
@@ -74,7 +76,7 @@ def judge(published: Published, tables: Tables) -> pd.DataFrame:
     for claim in published.claims.itertuples():
         rule = RULES.get(claim.claim)
         ours = rule.measure(tables) if rule is not None else None
-        numbers = (ours.value, ours.low, ours.high, ours.runs) if ours else (math.nan, math.nan, math.nan, 0)
+        numbers = (ours.value, *ours.interval, ours.runs) if ours else (math.nan, math.nan, math.nan, 0)
         rows.append(
             [
                 claim.claim,
@@ -91,6 +93,19 @@ def judge(published: Published, tables: Tables) -> pd.DataFrame:
             ]
         )
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def by_duets(published: Published, rows: pd.DataFrame) -> dict[str, tuple[str, Measured]]:
+    """Claim → its verdict and our number, of the claims that say neither that they are mistaken nor unproven
+    and that a duet answers. ``rows``: of ``option_duets.answers``."""
+    found = {}
+    for claim in published.claims.itertuples():
+        rule = RULES.get(claim.claim)
+        ours = measured_by_duet(rule.duet, rows) if rule is not None and rule.duet is not None else None
+        said = verdict(claim, rule, ours) if ours is not None else NOT_MEASURED
+        if said in (REPRODUCED, NOT_REPRODUCED, CANNOT_TELL):
+            found[claim.claim] = said, ours
+    return found
 
 
 def trials(published: Published, tables: Tables) -> pd.DataFrame:

@@ -119,13 +119,14 @@
     return template.replace(/@(MAXDIFF|DEPTH|HEIGHT|TITLE|FRAMES)@/g, (hole, name) => holes[name]);
   }
 
-  function table(title, heads, rows, all) {
+  function table(title, heads, rows, all, instead = '') {
     if (!rows.length) return '';
+    const why = instead && `<p class="hint unkept">${escaped(instead)}</p>`;
     const more = all > rows.length ? `<p class="hint">The first ${rows.length} of ${count(all)}.</p>` : '';
     const cells = (row, tag) => row.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('');
     const head = `<thead><tr>${cells(heads, 'th')}</tr></thead>`;
     const body = `<tbody>${rows.map((row) => `<tr>${cells(row, 'td')}</tr>`).join('')}</tbody>`;
-    return `<div><strong>${title}</strong><table>${head}${body}</table>${more}</div>`;
+    return `<div><strong>${title}</strong>${why}<table>${head}${body}</table>${more}</div>`;
   }
 
   function begin(root) {
@@ -169,10 +170,11 @@
             [`${due.toFixed(3)} s`, latency(response), latency(service), connection])), answers.length)
         : table('Seconds', ['second', 'answers', 'p99', 'maximum'],
           seconds.slice(0, ROWS_MAX).map(([second, number, p99, max]) => (
-            [second, count(number), latency(p99), latency(max)])), seconds.length))
+            [second, count(number), latency(p99), latency(max)])), seconds.length, run.unkept))
         + table('Events', ['event', 'began at', 'took'],
           longest.map(([kind, start, ms]) => [kind, `${start.toFixed(3)} s`, latency(ms * 1e3)]),
           events.length);
+      lists.dispatchEvent(new CustomEvent('kvstudy:listed')); // an exported page has buttons to copy them
     }
 
     function choose(from, to) {

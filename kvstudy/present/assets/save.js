@@ -1,9 +1,11 @@
-// Takes things out of a page: tables as CSV and Markdown, charts as SVG and PNG. Leads from a run's name to
-// its folder.
+// Takes things out of a page: tables as CSV and Markdown, charts and flame graphs as SVG and PNG. Leads from
+// a run's name to its folder.
 (() => {
   'use strict';
   const RUN = /\d{8}T\d{6}Z-[A-Za-z0-9._-]+/;
+  const RUNS = new RegExp(RUN, 'g');
   const WIDTH_PX = 1100;
+  const [FRAME_PX, LETTER_PX, FRAME_MIN_PX] = [16, 7, 0.5];
   const folders = JSON.parse(document.getElementById('folders').textContent);
   const folderOf = (run) => (folders.of[run] ? `${folders.base}/${folders.of[run]}/` : null);
   function text(html) {
@@ -49,9 +51,20 @@
     .filter((name) => name.startsWith('_itables_'))
     .map((name) => window[name])
     .find((value) => value && value.then);
+  function seen(cell) {
+    const whole = cell.cloneNode(true);
+    whole.querySelectorAll('a.run').forEach((made) => { made.textContent = made.title; });
+    return whole.textContent.trim();
+  }
+  // Of several rows of heads, as pandas has them, each column's names one after the other.
+  function headOf(table) {
+    const rows = [...table.querySelectorAll('thead tr')].map((row) => [...row.cells]
+      .flatMap((cell) => Array(cell.colSpan).fill(cell.textContent.trim())));
+    const columns = Math.max(...rows.map((row) => row.length));
+    return Array.from({ length: columns }, (_, at) => rows.map((row) => row[at]).filter(Boolean).join(' '));
+  }
   async function rowsOf(table) {
-    const seen = (cell) => cell.textContent.trim();
-    const head = [...table.querySelectorAll('thead tr:last-child th')].map(seen);
+    const head = headOf(table);
     const api = await apiOf(table);
     if (api) {
       const rows = api.rows({ search: 'applied', order: 'applied' }).data().toArray();
@@ -71,6 +84,12 @@
     return row;
   }
 
+  // Of several runs in a cell each is called by its repeat alone.
+  function linkOf(run, name = run) {
+    const made = document.createElement('a');
+    Object.assign(made, { href: folderOf(run), textContent: name, title: run, className: 'run' });
+    return made;
+  }
   function link(node) {
     const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
     const found = [];
@@ -80,30 +99,41 @@
       if (RUN.test(letters.data) && !taken) found.push(letters);
     }
     found.forEach((letters) => {
-      const [run] = letters.data.match(RUN);
-      if (!folderOf(run)) return;
-      const after = letters.splitText(letters.data.indexOf(run));
-      after.data = after.data.slice(run.length);
-      const made = document.createElement('a');
-      Object.assign(made, { href: folderOf(run), textContent: run, className: 'run' });
-      after.before(made);
+      const runs = letters.data.match(RUNS);
+      const several = runs.length > 1 && letters.parentElement.closest('td');
+      const short = (run) => (several && (run.match(/rep\d+.*$/) || [])[0]) || run;
+      const parts = letters.data.split(RUNS);
+      letters.replaceWith(...runs.flatMap((run, at) => (
+        [parts[at], folderOf(run) ? linkOf(run, short(run)) : run])), parts[runs.length]);
     });
   }
 
-  document.querySelectorAll('details.table, .prose table').forEach((place) => {
-    const inside = () => place.querySelector('table.dataTable') || place.querySelector('table');
-    const table = () => (place.matches('table') ? place : inside());
+  function copying(table) {
     const copy = (name, written) => button(name, async (made) => {
       copied(written(await rowsOf(table())), made);
     });
-    const row = tools('Copy', copy('CSV', csv), copy('Markdown', markdown));
+    return tools('Copy', copy('CSV', csv), copy('Markdown', markdown));
+  }
+
+  // What stands below a dragged part is made anew for every part.
+  document.querySelectorAll('.moment .lists').forEach((lists) => {
+    const equip = () => {
+      lists.querySelectorAll('table').forEach((table) => table.after(copying(() => table)));
+    };
+    lists.addEventListener('kvstudy:listed', equip);
+    equip();
+  });
+
+  document.querySelectorAll('details.table, .prose table').forEach((place) => {
+    const inside = () => place.querySelector('table.dataTable') || place.querySelector('table');
+    const row = copying(() => (place.matches('table') ? place : inside()));
     if (place.matches('table')) { place.after(row); return; }
     place.append(row);
     place.addEventListener('toggle', async () => {
-      const api = await apiOf(table());
+      const api = await apiOf(inside());
       if (!api) return;
-      api.columns.adjust();
       link(place);
+      api.columns.adjust();
       if (!place.dataset.linked) api.on('draw', () => link(place));
       place.dataset.linked = 'yes';
     });
@@ -123,18 +153,63 @@
       if (list.children.length) return;
       runs.forEach((run) => {
         const item = document.createElement('li');
-        const made = document.createElement('a');
-        Object.assign(made, { href: folderOf(run), textContent: folders.of[run], className: 'run' });
-        item.append(made);
+        item.append(linkOf(run, folders.of[run]));
         list.append(item);
       });
     });
     document.querySelector('main footer').before(all);
   }
 
+  const fileOf = (name) => name.replace(/[^A-Za-z0-9]+/g, '-').toLowerCase();
+  function download(content, filename) {
+    const made = document.createElement('a');
+    Object.assign(made, { href: URL.createObjectURL(content), download: filename });
+    made.click();
+    setTimeout(() => URL.revokeObjectURL(made.href), 1000);
+  }
+
+  // The part of a flame graph that is shown, once more: a rectangle and a name for every frame that can be
+  // seen.
+  function flameSvg({ levels, root, px, height, background, inverted }) {
+    const holder = document.createElement('div');
+    const escaped = (name) => { holder.textContent = name; return holder.innerHTML; };
+    const right = root.left + root.width;
+    const boxes = levels.flatMap((frames, level) => frames.map((frame) => {
+      const left = Math.max(frame.left, root.left);
+      const width = (Math.min(frame.left + frame.width, right) - left) * px;
+      if (width < FRAME_MIN_PX) return '';
+      const x = ((left - root.left) * px).toFixed(1);
+      const y = inverted ? FRAME_PX * level : height - FRAME_PX * (level + 1);
+      const letters = Math.floor(width / LETTER_PX);
+      const named = letters > 2
+        ? `<text x="${+x + 3}" y="${y + 12}">${escaped(frame.title.slice(0, letters))}</text>` : '';
+      const box = `x="${x}" y="${y}" width="${width.toFixed(1)}" height="${FRAME_PX - 1}"`;
+      return `<rect ${box} fill="${frame.color}"><title>${escaped(frame.title)}</title></rect>${named}`;
+    })).join('');
+    const size = `width="${Math.ceil(root.width * px)}" height="${height}"`;
+    holder.innerHTML = `<svg ${size} font-family="Verdana, sans-serif" font-size="12">`
+      + `<rect width="100%" height="100%" fill="${background}"/>${boxes}</svg>`;
+    return new XMLSerializer().serializeToString(holder.firstChild);
+  }
+
+  document.querySelectorAll('.flame').forEach((flame) => {
+    if (!flame.querySelector('form')) return; // a heat map
+    const frame = flame.querySelector('iframe');
+    const save = (format, act) => button(format.toUpperCase(), () => {
+      const page = frame.contentDocument;
+      if (!page || !page.getElementById('canvas')) return; // not loaded yet
+      act(page, `${fileOf(page.title)}.${format}`);
+    });
+    flame.append(tools('Save', save('svg', (_, filename) => {
+      download(new Blob([flameSvg(frame.contentWindow.shown())], { type: 'image/svg+xml' }), filename);
+    }), save('png', (page, filename) => {
+      page.getElementById('canvas').toBlob((content) => download(content, filename));
+    })));
+  });
+
   document.querySelectorAll('figure.chart .plot').forEach((plot) => {
     const name = (plot.closest('figure').querySelector('.title') || {}).textContent || 'chart';
-    const filename = name.replace(/[^A-Za-z0-9]+/g, '-').toLowerCase();
+    const filename = fileOf(name);
     const save = (format) => button(format.toUpperCase(), async () => {
       await window.kvstudy.drawn(plot);
       const [height, scale] = [plot.clientHeight, format === 'png' ? 2 : 1];
@@ -144,9 +219,10 @@
     plot.addEventListener('kvstudy:drawn', () => {
       if (plot.dataset.opens) return;
       plot.dataset.opens = 'yes';
-      // A mark that names one run leads to its folder.
-      plot.on('plotly_click', ({ points }) => {
-        const [run] = String(points[0].text || points[0].hovertext || '').match(RUN) || [];
+      // A mark or a line that names one run leads to its folder.
+      plot.on('plotly_click', ({ points: [point] }) => {
+        const named = [point.text, point.hovertext, point.customdata, point.data.hovertemplate].join(' ');
+        const [run] = named.match(RUN) || [];
         if (run && folderOf(run)) window.open(folderOf(run), '_blank', 'noopener');
       });
     });

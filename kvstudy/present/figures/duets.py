@@ -137,7 +137,7 @@ def _draw(
                 text=[
                     f"<b>{duets.word(one)}</b>: {duets.ratio(one)}<br>{duet.a} "
                     f"{duets.value(one.a, one.measure)}, {duet.b} {duets.value(one.b, one.measure)}<br>"
-                    f"{one.launches} launches{'' if one.decided else '; ' + words.findable(one.found)}"
+                    f"{one.launches} launches{'' if one.decided else '; ' + duets.doubt(one)}"
                     for one, _ in mine
                 ],
                 hovertemplate="%{text}<extra></extra>",

@@ -23,7 +23,7 @@ def held_by_rate(trials: Tables) -> go.Figure:
     searched = [(one, shares) for one, shares in searched if len(shares)]
     if not searched:
         return nothing(
-            "no search for a stable rate has a trial that says anything",
+            "no search has a trial that says anything",
             "Measure one: kvstudy run experiments/report-1.yaml --profile reference",
         )
     figure = panel_grid([one.name for one, _ in searched], "offered rate", "share of trials that hold it")

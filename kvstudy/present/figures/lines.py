@@ -123,7 +123,7 @@ def _texts(runs: pd.DataFrame, names: list[str]) -> list[str]:
 def _named(name: str, values: pd.Series) -> dict:
     """Every value of a column → its text; of a workload's sizes only those that differ."""
     known = list(values.unique())
-    if name in ("data", "service_options", "service_program", "machine"):
+    if name in ("data", "service_options", "service_program", "subject", "profiler", "machine"):
         parts = [json.loads(text) if text.startswith("{") else {} for text in known]
         differ = [
             key

@@ -68,10 +68,8 @@ def clock(
         },
     )
     finding = f"The slowest answer took {words.latency(seconds['max_us'].max())}." if len(seconds) else ""
-    kept = (
-        "Each dot is a slow answer."
-        if len(answers)
-        else "This run kept no answers one by one: its latency is known by the second."
+    kept = "Each column is one second" + (
+        "; each dot is a slow answer, at the moment when it was due." if len(answers) else "."
     )
     below = "Below: what store and JVM did" + ("" if samples is None else ", and CPU samples every 20 ms")
     return titled(

@@ -218,6 +218,7 @@ def titled(
     """``figure`` with a title, and below it the finding and ``drawn``. The title has no numbers: they are on
     the marks, in hover and in tables. ``of_panels``: what is found in each panel, for a page that shows one
     of them."""
+    assert _is_short(title), f"title of over {TITLE_WORDS} words: {title}"
     _named_once(figure)
     lines = textwrap.wrap(title, 96)
     below = textwrap.wrap(finding if finding != title else "", 130) + textwrap.wrap(drawn, 130)
@@ -248,10 +249,16 @@ def _named_once(figure: go.Figure) -> None:
 
 
 def nothing(what: str, how: str = "") -> go.Figure:
-    """An empty chart that says what is missing and, in ``how``, what would bring it."""
+    """An empty chart that says what is missing and, in ``how``, what would bring it. ``what`` may name what a
+    reader has chosen, and then be longer than a title."""
     figure = go.Figure(layout={"xaxis": {"visible": False}, "yaxis": {"visible": False}, "height": 200})
     figure.add_annotation(text=f"{what}<br>{how}", x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
-    return titled(figure, f"Nothing to draw: {what}", f"Nothing to draw: {what}", how)
+    finding = f"Nothing to draw: {what}"
+    return titled(figure, finding if _is_short(finding) else "Nothing to draw", finding, how)
+
+
+def _is_short(title: str) -> bool:
+    return len(title.split()) <= TITLE_WORDS
 
 
 def _axis(name: str, index: int) -> str:

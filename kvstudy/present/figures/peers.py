@@ -40,8 +40,12 @@ def by_size(found: Tables, percentile: float = 50.0, connections: int | None = N
     sizes = sorted(runs["value_bytes"].unique())
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[words.size(size) for size in sizes])
     latency_axis(figure, runs["latency_us"], words.percentile(percentile))
-    finding = f"{words.percentile(percentile)} of {words.several(names)} by the size of the values"
-    return titled(figure, finding, f"On {words.value('connections', chosen)}. {_DRAWN}")
+    return titled(
+        figure,
+        f"{words.percentile(percentile)} by the size of the values",
+        f"{words.several(names)} on {words.value('connections', chosen)}",
+        _DRAWN,
+    )
 
 
 _DRAWN = (

@@ -10,7 +10,7 @@ from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.published import same_handler
 from kvstudy.analyse.replication import verdicts as judging
-from kvstudy.present import claims, theme, words
+from kvstudy.present import claims, false_words, theme, words
 from kvstudy.present.figures.marks import INVALID_NAME, marked_runs
 from kvstudy.present.figures.panels import (
     cell,
@@ -37,6 +37,7 @@ _SYMBOLS = {
     judging.UNPROVEN: "square",
     CANNOT_TELL: "circle-open",
 }
+_BY_INTERVAL = (judging.REPRODUCED, judging.NOT_REPRODUCED, CANNOT_TELL)
 ROW_PX = 26
 NAME_LETTERS = 62
 
@@ -77,7 +78,8 @@ def verdicts(judged: pd.DataFrame) -> go.Figure:
         figure,
         "What our runs say of each published claim",
         f"{len(judged)} claims: {finding}",
-        "Mistaken: the report contradicts its own output. Unproven: its output cannot carry the claim.",
+        "Mistaken: the report contradicts its own output. Unproven: its output cannot carry the claim."
+        f"{false_words.of_verdicts(int(judged['verdict'].isin(_BY_INTERVAL).sum()))}",
     )
 
 
@@ -130,7 +132,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
                 text=[
                     f"<b>{row.verdict}</b>: {row.says}<br>published "
                     f"{claims.number(row.quantity, row.published)}, measured "
-                    f"{claims.number(row.quantity, row.measured)} ({row.runs} runs)<br>{row.note}"
+                    f"{claims.number(row.quantity, row.measured)} ({claims.rests_on(row)})<br>{row.note}"
                     for row in part.itertuples()
                 ],
                 hovertemplate="%{text}<extra></extra>",

@@ -239,10 +239,10 @@ def _held_surely(
         if runs["offered_rate_rps"].nunique() == 1:
             return (
                 f"The only rate offered, {words.rate(best)}, was "
-                f"achieved{'' if every else ' wherever a run speaks about it'}{latency}"
+                f"achieved{'' if every else ' wherever a run can judge it'}{latency}"
             )
         return (
-            f"Every offered rate{'' if every else ' that a run speaks about'} was achieved, up to "
+            f"Every offered rate{'' if every else ' that a run can judge'} was achieved, up to "
             f"{words.rate(best)}{latency and f', there{latency}'}"
         )
     if len(saturation) == 1:

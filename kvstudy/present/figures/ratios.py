@@ -11,12 +11,11 @@ from kvstudy.analyse.comparison.words import (
     MIN_RUNS,
     SAME,
     WORDS,
-    expected_false,
 )
 from kvstudy.analyse.configuration import CPU, INVALID, RATE
 from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.options import Tally, at_highest_rate, of_sizes, tally
-from kvstudy.present import theme, words
+from kvstudy.present import false_words, theme, words
 from kvstudy.present.claim_text import REFERENCE, YOURS
 from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 
@@ -28,10 +27,10 @@ APART = (
     "change."
 )
 NAME_LETTERS = 58
+_NO_PAIR = "no configuration has valid runs of both sides"
 _RATIOS = {
     False: "Ratio of medians over runs with its 95 % bootstrap interval",
-    True: "Ratio over the launches of a duet, which may say a false word in one of ten duets, or of medians "
-    "over runs, with its 95 % interval",
+    True: "Ratio over the launches of a duet, or of medians over runs, with its 95 % interval",
 }
 MEASURE_COLOURS = {
     "p50": theme.BLUE,
@@ -46,20 +45,17 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     """A row per measure and configuration of ``analyse.configuration.comparisons``; colour and shape say the
     word. ``doubts``: what to say of invalid runs where they leave nothing to compare."""
     if compared.empty:
-        return nothing(
-            f"no configuration has valid runs of both {before} and {after}",
-            doubts
-            or "Measure both with the same experiment file; a run whose processors slept is not compared "
-            "with one whose processors were kept awake.",
+        more = doubts or (
+            "Measure both with the same experiment file; a run whose processors slept is not compared with "
+            "one whose processors were kept awake."
         )
+        return nothing(_NO_PAIR, f"{_sides(before, after)} {more}")
     outcomes, compared = (
         _outcomes(compared, before, after),
         compared[compared["measure"] != INVALID].iloc[::-1],
     )
     if compared.empty:
-        return nothing(
-            f"no configuration has valid runs of both {before} and {after}", f"{outcomes}{doubts}".strip()
-        )
+        return nothing(_NO_PAIR, f"{_sides(before, after)}{outcomes} {doubts}".strip())
     # Only what tells the rows apart; what is the same in all of them may be the very thing that is compared.
     varied = [column for column in ("workload", "connections") if compared[column].nunique() > 1]
     names = [_name(row, varied) for row in compared.itertuples()]
@@ -95,23 +91,15 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
     apart = f" {APART}" if compared["apart"].any() else ""
     return titled(
         figure,
-        f"{after} against {before}: ratio of each measure",
+        "Ratio of each measure, one side over the other",
         finding,
         "Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is "
-        f"better.{few}{apart}{outcomes}{corrected(compared)}",
+        f"better.{few}{apart}{outcomes}{false_words.of_comparisons(compared)}",
     )
 
 
-def corrected(compared: pd.DataFrame) -> str:
-    """How many words would be false if nothing differed, without and with the correction."""
-    size = int(compared["family"].max())
-    if size < 2:
-        return ""
-    return (
-        f" If nothing differed, about {expected_false(size):.2g} of {words.counted(size, 'word')} would be "
-        "false. The words are corrected for their number (Holm): at most one page in twenty says a false "
-        "difference, and at most one in twenty a false “the same”."
-    )
+def _sides(before: str, after: str) -> str:
+    return f"Before: {before}; after: {after}."
 
 
 def _rows_by_word(
@@ -140,7 +128,7 @@ def _rows_by_word(
             )
         )
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    ratio_axis(figure, compared["low"].min(), compared["high"].max(), axis)
+    ratio_axis(figure, *_ends(compared), axis)
     figure.update_yaxes(categoryorder="array", categoryarray=names, title_text="")
     figure.update_layout(height=190 + ROW_PX * len(names), legend_y=-70 / (ROW_PX * len(names) + 40))
     return figure
@@ -274,7 +262,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
             )
         )
     figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"})
-    ratio_axis(figure, top["low"].min(), top["high"].max(), "instead of the default / default (log)")
+    ratio_axis(figure, *_ends(top), "instead of the default / default (log)")
     order = list(dict.fromkeys(names))
     figure.update_yaxes(categoryorder="array", categoryarray=order, title_text="")
     measures = top["measure"].nunique()
@@ -301,7 +289,7 @@ def options(compared: pd.DataFrame) -> go.Figure:
         f"{_RATIOS[bool(top.get('by', pd.Series()).eq(BY_DUET).any())]}, at the highest rate and most "
         f"connections of each experiment{more}. Filled: decided, faster where a latency is lower or a rate "
         "higher, cheaper where the service uses less CPU; diamond: the same within the experiment's "
-        f"limit; hollow: cannot tell.{corrected(top)}{outcomes}"
+        f"limit; hollow: cannot tell.{false_words.of_comparisons(top)}{outcomes}"
     )
     is_size = of_sizes(top)
     what = " or ".join(
@@ -338,10 +326,10 @@ def _place(row, varied: list[str]) -> str:
 
 def _describe(row, before: str, after: str) -> str:
     value = words.rate if row.measure == RATE else words.latency
-    could_find = f"; {words.findable(row.found)}" if row.word == CANNOT_TELL else ""
+    doubt = f"; {words.doubt(row.why, row.found)}" if row.word == CANNOT_TELL else ""
     return (
         f"<b>{words.word(row)}</b>: "
-        f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{could_find}"
+        f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{doubt}"
         f"<br>{before} {value(row.before)}{_of(row, row.runs_before)}, {after} {value(row.after)}"
         f"{_of(row, row.runs_after)}{_behind(row)}"
     )
@@ -379,8 +367,13 @@ def _extreme(compared: pd.DataFrame) -> str:
     )
 
 
+def _ends(rows: pd.DataFrame) -> tuple[float, float]:
+    """Of all intervals, and of the ratios that have none."""
+    return rows[["low", "ratio"]].min(axis=None), rows[["high", "ratio"]].max(axis=None)
+
+
 def _interval(rows: pd.DataFrame) -> dict:
-    """The bars of each ratio's interval."""
+    """The bars of each ratio's interval; none where the runs are too few for one."""
     return {
         "type": "data",
         "symmetric": False,

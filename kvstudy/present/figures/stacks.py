@@ -6,6 +6,8 @@ from collections import Counter
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse.answers.profiles import typical
+from kvstudy.analyse.comparison.words import MIN_RUNS
 from kvstudy.analyse.frames import OTHER
 from kvstudy.present import profiled_runs, stack_tree, theme, words
 from kvstudy.present.figures.marks import INVALID_NAME
@@ -147,18 +149,18 @@ def _drawn(tree: StackTree, event: str, grey: bool) -> go.Figure:
 
 
 def subsystem_shares(shares: pd.DataFrame, by: str = "label") -> go.Figure:
-    """Horizontal bars, one stack per value of ``by``; ``shares``: ``flame.shares``. A value without a valid
-    run is grey and in no sentence."""
+    """Horizontal bars, one stack per value of ``by`` and configuration; ``shares``: ``flame.shares``. One
+    without a valid run is grey and in no sentence."""
     if shares.empty:
         return nothing("no profile", "Profiled runs come from experiments with profile: [cpu, alloc].")
-    shares = profiled_runs.typical(shares, by).sort_values(
+    shares = typical(shares, by).sort_values(
         "event",
         key=lambda column: column.map({"cpu": 0, "cpu_slow": 1, "wall": 2, "alloc": 3, "lock": 4}),
         kind="stable",
     )
     shares["named"] = [
-        words.value(by, value) + ("" if valid else f" ({profiled_runs.INVALID})")
-        for value, valid in zip(shares[by], shares["valid"], strict=True)
+        name + ("" if valid else f" ({profiled_runs.INVALID})")
+        for name, valid in zip(_names(shares, by), shares["valid"], strict=True)
     ]
     events = list(dict.fromkeys(shares["event"]))
     order = shares.groupby("subsystem")["share"].sum().sort_values(ascending=False).index.tolist()
@@ -206,6 +208,25 @@ def subsystem_shares(shares: pd.DataFrame, by: str = "label") -> go.Figure:
         "frames.",
         findings,
     )
+
+
+def _names(shares: pd.DataFrame, by: str) -> list[str]:
+    """Of each row its value of ``by``, with rate and connections where a value has several of these, and
+    what else tells its configuration from others."""
+    several = {
+        name: shares.groupby(by)[name].transform("nunique", dropna=False) > 1
+        for name in ("connections", "offered_rate_rps")
+    }
+    return [
+        ", ".join(
+            [
+                words.value(by, value),
+                *(words.value(name, shares.at[row, name]) for name in several if several[name][row]),
+                *filter(None, [differs]),
+            ]
+        )
+        for row, value, differs in zip(shares.index, shares[by], shares["differs"], strict=True)
+    ]
 
 
 def _bar(mine: pd.DataFrame, subsystem: str, event: str, showlegend: bool) -> go.Bar:
@@ -264,7 +285,11 @@ def _most(shares: pd.DataFrame, event: str) -> str:
         first = Counter(name for bar in bars for name in _ranked(bar, event).index[:1])
         counts = [f"{name} in {count} of {len(names)} bars" for name, count in first.most_common()]
         most = words.several(counts)
-    return f"Most {event} goes to {most}{invalid and f'. Left out, {invalid}'}"
+    left_out = invalid and f". Left out, {invalid}"
+    fewest = int(valid["runs"].min())
+    if fewest < MIN_RUNS:  # which shows nothing of other runs
+        return f"Most {event} went to {most}, in {words.counted(fewest, 'profiled run')} a bar{left_out}"
+    return f"Most {event} goes to {most}{left_out}"
 
 
 def _ranked(bar: pd.DataFrame, event: str) -> pd.Series:

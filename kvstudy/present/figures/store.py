@@ -21,7 +21,7 @@ def counters(tables, run_id: str | None) -> go.Figure:
     """Of one run; none where it recorded no counters of the store, as another program than ours."""
     runs = marked_runs(tables)
     runs = runs[runs["run_id"] == run_id]
-    found = store_counters.of_run(tables, run_id) if len(runs) else None
+    found = store_counters.read_run(tables, run_id) if len(runs) else None
     if found is None:
         return nothing(
             "no counters of the store", "kv-service tells them once a second; other programs have none here."

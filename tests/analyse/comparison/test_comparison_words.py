@@ -1,14 +1,17 @@
 """The words: when each is said, and what forbids it. How often they are wrong: tests/soundness."""
 
+import gc
 import math
+import time
 
 import numpy as np
+import pandas as pd
 import pytest
-from statsmodels.stats.multitest import multipletests
 
 from kvstudy.analyse.comparison import families, outcomes, power
 from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SAME, SLOWER, word
+from kvstudy.analyse.configuration import compare_values, with_words
 
 BEFORE = [100.0, 102.0, 99.0, 101.0, 103.0]
 
@@ -47,6 +50,36 @@ def test_fewer_than_five_runs_a_side_never_decide():
 
 def word_of_steps(before, after, same_within=0.05):
     return families.words([pair([before] * 6, [after] * 6, same_within, resolution=1.0)], ["lower"])[0]
+
+
+def row_of(before, after, outcome=(0, 6, 0, 6)):
+    names = ("invalid_before", "of_before", "invalid_after", "of_after")
+    sides = (pd.Series(before), pd.Series(after))
+    lost = dict(zip(names, outcome, strict=True))
+    place = {"connections": 1, "threads": 1, "measure": "p50", "same_within": 0.05}
+    (row,) = with_words(pd.DataFrame([{**place, **lost, **compare_values(*sides, 0.05, 1.0)}])).itertuples()
+    return row
+
+
+def test_what_whole_microseconds_hide_could_not_have_been_found():
+    row = row_of([17.0] * 6, [17.0] * 6)
+    assert row.word == CANNOT_TELL and row.found == pytest.approx((18 / 17) ** 2, abs=0.06)
+    assert row.found > 1.06, "of values without any noise no more than half a step on each side is open"
+    exact = power.detectable(0.01, 6, 6)
+    assert power.detectable(0.01, 6, 6, slack=0.06) == pytest.approx(exact * math.exp(0.06))
+    assert power.share_found(0.0, 6, 6, 1.05, slack=0.06) == 0.0 < power.share_found(0.0, 6, 6, 1.05)
+
+
+@pytest.mark.parametrize("outcome", [(0, 6, 2, 8), (2, 8, 0, 6)])
+def test_no_limit_is_named_where_a_side_lost_more_runs(outcome):
+    wide = [70.0, 130.0, 95.0, 105.0, 100.0, 99.0]
+    assert math.isfinite(row_of(wide, wide).found) and math.isinf(row_of(wide, wide, outcome).found)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 4])
+def test_fewer_than_five_runs_a_side_have_no_interval(runs):
+    few = pair(BEFORE[:runs], times(1.1))
+    assert math.isnan(few.low) and math.isnan(few.high) and few.ratio > 1
 
 
 def test_whole_microseconds_that_are_one_apart_are_never_called_different_and_three_apart_are():
@@ -97,11 +130,23 @@ def test_a_word_needs_more_in_a_family_than_alone():
 
 
 @pytest.mark.parametrize("count", [1, 2, 24, 200])
-def test_holm_corrects_as_statsmodels_does(count):
+def test_holm_steps_down_from_the_smallest_whatever_the_order(count):
     ps = np.random.default_rng(count).uniform(0, 1, count) ** 4
     ps[: count // 3] = ps[0]  # ties
-    assert families.holm(ps) == pytest.approx(multipletests(ps, method="holm")[1], abs=1e-15)
+    stepped = np.minimum(1, np.maximum.accumulate(np.sort(ps) * np.arange(count, 0, -1)))
+    assert np.sort(families.holm(ps)) == pytest.approx(stepped, abs=1e-15)
+    assert families.holm(ps[::-1]) == pytest.approx(families.holm(ps)[::-1], abs=1e-15)
     assert families.holm([]).tolist() == []
+
+
+def test_a_correction_does_not_collect_what_a_page_holds():
+    """Pages correct often, and hold much."""
+    held = [[] for _ in range(300_000)]
+    started = time.perf_counter()
+    for _ in range(100):
+        families.holm([0.01, 0.2])
+    assert time.perf_counter() - started < 0.5, "5 ms a call would be a whole collection"
+    assert gc.get_freeze_count() == 0 and len(held) == 300_000
 
 
 def test_holm_corrects_as_it_is_defined():

@@ -4,9 +4,11 @@ take."""
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from kvstudy.analyse.comparison import looks, stopping
-from kvstudy.analyse.comparison.stopping import Lost
+from kvstudy.analyse.comparison.location import typical_launch
+from kvstudy.analyse.comparison.lost import Lost
 from kvstudy.analyse.comparison.words import CANNOT_TELL, CHEAPER, DEARER, FASTER, SAME, SLOWER
 
 PRIMARY = {"workload": "put", "loop": "rate", "measure": "p50"}
@@ -227,9 +229,76 @@ def test_ratio_and_interval_are_of_the_same_launches_beyond_the_last_look():
 
 def test_what_could_have_been_found_is_found_in_four_of_five():
     print("seed=6")
-    ratio = stopping.could_find(0.03, 12)
-    logs = np.random.default_rng(6).normal(np.log(ratio), 0.03, (3000, 12))
+    generator = np.random.default_rng(6)
+    named = stopping.could_find(typical_launch(generator.normal(0.0, 0.03, (3000, 12))))
+    logs = generator.normal(0.0, 0.03, (3000, 12)) + np.log(np.median(named))
     assert 0.75 <= (stopping.sequential(logs, 0.05)[0] <= 0.05).mean() <= 0.88
+
+
+def test_an_odd_launch_more_in_the_next_duet_is_reckoned_with():
+    """Of 12 launches one may be against a word; where one is, another duet has two in more than one of
+    five."""
+    calm, odd = ([noisy(0.0, 12, 0.01)], [with_odd(0.0, 12, {3: 0.4})])
+    assert stopping.could_find(typical_launch(np.array(calm)))[0] < 1.05
+    now = typical_launch(np.array(odd))
+    assert now.interval(looks.nominal_p(0.05, 12))[1][0] < 0.1 < 0.35 < np.log(stopping.could_find(now))[0]
+
+
+def test_of_launches_of_which_none_is_odd_a_t_test_says_what_could_have_been_found():
+    (found,) = stopping.measure_results(values(p50=noisy(0.0, 12, 0.05)), PRIMARY, 0.01)
+    reach = stats.t.isf(looks.nominal_p(0.05, 12) / 2, 11) + stats.t.ppf(0.8, 11)
+    assert found.word == CANNOT_TELL and found.odd == 0
+    assert found.found == pytest.approx(np.exp(reach * found.noise / np.sqrt(12)))
+
+
+def test_what_could_have_been_found_is_no_less_than_the_interval_reaches():
+    """An odd launch that votes moves the interval's end to where it lies itself."""
+    print("seed=8")
+    generator, undecided = np.random.default_rng(8), 0
+    for _ in range(150):
+        count = int(generator.integers(looks.FIRST_LOOK, 16))
+        odd = generator.random((3, count)) < 0.2
+        logs = generator.normal(0.0, 0.02, (3, count)) + odd * generator.choice((-0.4, 0.4), (3, count))
+        for one in stopping.measure_results(values(p50=logs[0], p90=logs[1], cpu=logs[2]), PRIMARY, 0.01):
+            if not one.decided:
+                undecided += 1
+                assert one.found >= max(one.high / one.ratio, one.ratio / one.low), one
+    assert undecided > 100
+
+
+def test_launches_that_fall_into_groups_name_no_difference_that_they_find():
+    (found,) = stopping.measure_results(values(p50=noisy(0.3, 7, 0.01) + noisy(0.0, 5, 0.01)), PRIMARY, 0.05)
+    assert found.in_groups and np.isinf(found.found)
+
+
+def test_what_could_have_been_found_holds_of_the_lost_rounds_at_worst():
+    logs = noisy(0.0, 12, 0.05)
+    frame = values(p50=logs).assign(log_least=logs, log_most=noisy(0.3, 12, 0.05))
+    (usual,) = stopping.measure_results(frame, PRIMARY, 0.01)
+    lost = {("put", "rate", "latency"): Lost(a=0, b=30, of=100)}
+    (found,) = stopping.measure_results(frame, PRIMARY, 0.01, lost)
+    assert (found.word, usual.word) == (CANNOT_TELL, CANNOT_TELL)
+    assert found.found == pytest.approx(usual.found * np.exp(0.3)), "b may be slower by that already"
+    (unknown,) = stopping.measure_results(values(p50=logs), PRIMARY, 0.01, lost)
+    (infinite,) = stopping.measure_results(frame.assign(log_most=np.inf), PRIMARY, 0.01, lost)
+    (died,) = stopping.measure_results(frame, PRIMARY, 0.01, {}, Lost(a=0, b=1, of=13))
+    assert all(np.isinf(one.found) for one in (unknown, infinite, died))
+
+
+def test_one_busy_round_more_forbids_what_is_good_of_that_sides_tail():
+    """p99 lives in a hundredth of the answers: of the rounds that a compaction takes all of them may be."""
+    busy = {("put", "rate", "latency"): Lost(a=1, b=4, of=100)}
+    good, bad = noisy(-0.08, 8), noisy(0.08, 8)
+    assert words(busy, p50=good, p99=good, mean=good) == {
+        "p50": FASTER,
+        "p99": CANNOT_TELL,
+        "mean": CANNOT_TELL,
+    }
+    assert words(busy, p50=bad, p99=bad, mean=bad) == {"p50": SLOWER, "p99": SLOWER, "mean": SLOWER}
+    assert words(busy, p99=noisy(0.0, 8))["p99"] == CANNOT_TELL
+    frame = values(mean=good).assign(log_least=good, log_most=good)
+    (mean,) = stopping.measure_results(frame, PRIMARY, 0.05, busy)
+    assert mean.word == FASTER, "that holds however bad these rounds were"
 
 
 def test_the_same_is_taken_back_where_the_ratio_contradicts_it_by_now():

@@ -18,6 +18,7 @@ import numpy as np
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[3])]
 
+from rules.duets import FEW
 from scipy import stats
 from simulation import Simulation
 
@@ -104,6 +105,16 @@ def _wrong(what: str, which: int, count: int, kinds: dict[str, Launches], ratio:
 SIMULATIONS = [
     *(
         simulation
+        for count in FEW
+        for simulation in _wrong(
+            "a word of a difference where the typical launch has none",
+            DIFFERS,
+            count,
+            {"one in five odd, either side": ONE_IN_FIVE, "one in three odd, always b": odd_b(1 / 3)},
+        )
+    ),
+    *(
+        simulation
         for count in (looks.HORIZON, looks.LAST_LOOK)
         for simulation in _wrong(
             "a word of a difference where the typical launch has none",
@@ -122,7 +133,7 @@ SIMULATIONS = [
     ),
     *(
         simulation
-        for count in (looks.HORIZON, looks.LAST_LOOK)
+        for count in (*FEW, looks.HORIZON, looks.LAST_LOOK)
         for simulation in _wrong(
             "any word where no launch is typical",
             EITHER,
@@ -154,6 +165,8 @@ SIMULATIONS = [
             at_least=goal,
         )
         for what, which, ratio, count, goal in (
+            ("5 % found", DIFFERS, 1.05, 8, 0.4),
+            ("5 % found", DIFFERS, 1.05, 12, 0.65),
             ("5 % found", DIFFERS, 1.05, 15, 0.75),
             ("5 % found", DIFFERS, 1.05, 30, 0.95),
             ("3 % found", DIFFERS, 1.03, 15, 0.75),

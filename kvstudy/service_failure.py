@@ -1,0 +1,26 @@
+"""Whether a run that did not complete failed by the service's own doing, told by its outcome.
+
+Such a run is an outcome of the service: for a comparison (analyse/validity.py) as for a search
+(plan/objective.py). What kept it from being started at all is not.
+"""
+
+import re
+
+_NEVER_STARTED = r"cannot (be started|be given its file|have its port|be limited to its memory)"
+_OF_SERVICE = re.compile(
+    rf"failed: (service (?!{_NEVER_STARTED})|fill lost records|filled store did not come|"
+    r"restored store did not come|records cannot be counted|"
+    r"data check could not read back|generator got no answer)"
+)
+_NOT_THERE = "failed: service is not there"
+
+
+def is_of_service(outcome: str) -> bool:
+    """``outcome``: run.json's."""
+    return _OF_SERVICE.match(outcome) is not None
+
+
+def is_under_load(outcome: str) -> bool:
+    """Of these, one that says something about the rate: nothing was asked of a service that was gone before,
+    at an address where nobody starts it anew."""
+    return is_of_service(outcome) and not outcome.startswith(_NOT_THERE)

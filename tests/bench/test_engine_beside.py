@@ -1,0 +1,73 @@
+"""The engine beside another build's: what is read of the benchmark's output, and what the table says."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "service" / "bench"
+
+# As EngineBenchmark prints it.
+OUTPUT = """round 1 ours      fillrandom 1,560,793/s  readrandom 1,328,853/s  \
+readrandom 2 threads 2,784,239/s  readmissing 5,242,264/s  scan 15,143,953/s  fillsync 10,704/s
+
+| row | ours, 1/s | RocksDB, 1/s | ratio (min–max of rounds) |
+|---|---|---|---|
+| fillrandom | 1,560,793 | NaN | – |
+"""
+
+
+@pytest.fixture(scope="module")
+def bench():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        spec = importlib.util.spec_from_file_location(
+            "bench_engine_beside", FOLDER / "bench_engine_beside.py"
+        )
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_every_row_of_the_benchmark_is_read(bench):
+    assert bench.rates_of(OUTPUT) == {
+        "fillrandom": 1_560_793,
+        "readrandom": 1_328_853,
+        "readrandom 2 threads": 2_784_239,
+        "readmissing": 5_242_264,
+        "scan": 15_143_953,
+        "fillsync": 10_704,
+    }
+    assert bench.rates_of("Exception in thread main") == {}
+
+
+def test_the_other_build_brings_its_store_and_none_of_this_one(bench):
+    paths = bench.class_paths("/before/kv-service.jar", "/m2/rocksdb.jar")
+    this, beside = (paths[name].split(os.pathsep) for name in (bench.THIS, bench.BESIDE))
+    assert this[0].endswith("service/target/classes")
+    assert beside[0] == "/before/kv-service.jar"
+    assert this[0] not in beside and this[1:] == beside[1:]
+
+
+def test_a_store_that_the_benchmark_does_not_fit_is_one_line(bench):
+    error = "java.lang.NoSuchMethodError: 'long kv.lsm.Store.x()'"
+    trace = f"Exception in thread main {error}\n\tat kv.lsm.bench\n"
+    told = bench.misfit(trace)
+    assert told.endswith(error) and "\n" not in told
+    assert bench.misfit("java.lang.OutOfMemoryError: Java heap space") is None
+
+
+def test_a_row_for_each_operation_from_the_rounds_that_the_host_left_alone(bench):
+    def found(rate, undisturbed=True):
+        return {"rates": {"scan": rate, "fillsync": rate / 10}, "undisturbed": undisturbed}
+
+    quiet = [{bench.THIS: found(110.0), bench.BESIDE: found(100.0)} for _ in range(3)]
+    lines = bench.table([*quiet, {bench.THIS: found(1.0), bench.BESIDE: found(100.0, False)}])
+    assert lines[2].startswith("| scan | 110 (110–110) | 100 (100–100) | 1.100 [1.100, 1.100]")
+    assert lines[3].startswith("| fillsync | 11 (11–11)")
+    assert lines[-1].strip() == "1 rounds disturbed by the host"
+    assert "every round disturbed" in bench.table([{name: found(1.0, False) for name in quiet[0]}])[2]

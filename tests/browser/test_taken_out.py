@@ -1,0 +1,142 @@
+"""What a reader takes out of a page: charts and flame graphs as files, tables as text, a run's folder."""
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+from test_dragged_part import type_part
+from visits import draw_all, opened
+
+pytestmark = pytest.mark.browser
+PNG = b"\x89PNG\r\n"
+# Of the lines that name a run the point that is farthest from all others, from the middle of the chart.
+LINE = """
+const plot = arguments[0];
+const RUN = /\\d{8}T\\d{6}Z-[A-Za-z0-9._-]+/;
+const { xaxis, yaxis } = plot._fullLayout;
+const box = plot.getBoundingClientRect();
+const points = plot._fullData.flatMap((trace, line) => Array.from(trace.x, (x, at) => ({
+    line,
+    run: ((trace.hovertemplate || '').match(RUN) || [])[0],
+    x: xaxis._offset + xaxis.d2p(x) - box.width / 2,
+    y: yaxis._offset + yaxis.d2p(trace.y[at]) - box.height / 2,
+})));
+const away = (one) => Math.min(...points.filter((other) => other.line !== one.line)
+    .map((other) => Math.hypot(one.x - other.x, one.y - other.y)));
+return points.filter((one) => one.run).sort((one, other) => away(other) - away(one))[0];
+"""
+
+
+@pytest.fixture
+def downloads(chromium, tmp_path):
+    chromium.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    yield tmp_path
+    chromium.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "default"})
+
+
+def saved(driver, place, folder, ending: str) -> bytes:
+    """What the button of that ending below ``place`` saves."""
+    (button,) = [
+        one for one in place.find_elements(By.CSS_SELECTOR, ".tools button") if one.text == ending.upper()
+    ]
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+    (file,) = WebDriverWait(driver, 60).until(lambda _: list(folder.glob(f"*.{ending}")))
+    return file.read_bytes()
+
+
+def with_clipboard(driver) -> None:
+    driver.execute_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: (text) => "
+        "{ window.copied = text; return Promise.resolve(); }}})"
+    )
+
+
+def copied(driver, button) -> list[str]:
+    driver.execute_script("window.copied = ''; arguments[0].click()", button)
+    return (
+        WebDriverWait(driver, 60).until(lambda _: driver.execute_script("return window.copied")).splitlines()
+    )
+
+
+def test_a_chart_is_saved_as_svg_and_as_png(study, chromium, downloads):
+    opened(chromium, study / "03-percentiles.html")
+    chart = chromium.find_element(By.CSS_SELECTOR, "figure.chart:has(.plot)")
+    assert b"<svg" in saved(chromium, chart, downloads, "svg")[:200]
+    assert saved(chromium, chart, downloads, "png").startswith(PNG)
+
+
+def test_a_flame_graph_is_saved_with_the_frames_that_it_shows(study, chromium, downloads):
+    opened(chromium, study / "05-flame-graphs.html")
+    flame = chromium.find_elements(By.CSS_SELECTOR, ".flame:not(.moment .flame)")[0]
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
+    WebDriverWait(chromium, 60).until(
+        lambda _: chromium.execute_script(
+            "return !!arguments[0].querySelector('iframe').contentWindow.shown", flame
+        )
+    )
+    text = saved(chromium, flame, downloads, "svg").decode()
+    assert text.startswith("<svg xmlns=") and "<title>kv/lsm/LsmStore.get</title>" in text
+    assert saved(chromium, flame, downloads, "png").startswith(PNG)
+
+
+def test_a_click_on_a_line_leads_to_the_folder_of_its_run(study, chromium):
+    opened(chromium, study / "03-percentiles.html")
+    draw_all(chromium)
+    plot = chromium.find_element(By.CSS_SELECTOR, "figure.chart .plot")
+    chromium.execute_script(
+        "window.open = (url) => { window.left_to = url; }; arguments[0].scrollIntoView({block: 'center'})",
+        plot,
+    )
+    line = chromium.execute_script(LINE, plot)
+    mouse = ActionChains(chromium).move_to_element_with_offset(plot, round(line["x"]), round(line["y"]))
+    mouse.pause(0.2).click().perform()
+    folder = WebDriverWait(chromium, 60).until(lambda _: chromium.execute_script("return window.left_to"))
+    assert folder == f"../../data/raw/reproduce/{line['run']}/"
+
+
+def test_what_stands_below_a_dragged_part_is_copied(study, chromium):
+    opened(chromium, study / "07-tail.html")
+    with_clipboard(chromium)
+    chromium.execute_script("document.querySelector('.moment').scrollIntoView()")
+    WebDriverWait(chromium, 60).until(
+        lambda _: chromium.find_elements(By.CSS_SELECTOR, ".moment .plot[data-listens]")
+    )
+    type_part(chromium, "1.00", "5.00")
+    rows = chromium.find_elements(By.CSS_SELECTOR, ".moment .lists .tools")
+    assert len(rows) == len(chromium.find_elements(By.CSS_SELECTOR, ".moment .lists table"))
+    csv, markdown = rows[0].find_elements(By.TAG_NAME, "button")
+    assert copied(chromium, csv)[0] == "due at,response,service,connection"
+    assert copied(chromium, markdown)[0] == "| due at | response | service | connection |"
+
+
+def test_a_frame_of_plain_pandas_is_copied(study, chromium):
+    opened(chromium, study / "09-explore.html")
+    with_clipboard(chromium)
+    table = next(
+        one
+        for one in chromium.find_elements(By.CSS_SELECTOR, "details.table:has(table.dataframe)")
+        if "median" in one.text
+    )
+    chromium.execute_script("arguments[0].open = true", table)
+    csv = table.find_element(By.CSS_SELECTOR, ".tools button")
+    head, *rows = copied(chromium, csv)
+    assert head == "connection,count,median,max"
+    assert rows and all(len(row.split(",")) == 4 for row in rows)
+
+
+def test_the_runs_behind_a_median_are_a_click_away(study, chromium):
+    opened(chromium, study / "03-percentiles.html")
+    table = next(
+        one
+        for one in chromium.find_elements(By.CSS_SELECTOR, "details.table")
+        if "valid runs" in one.get_attribute("innerHTML")
+    )
+    chromium.execute_script("arguments[0].open = true; arguments[0].scrollIntoView()", table)
+    links = WebDriverWait(chromium, 60).until(lambda _: table.find_elements(By.CSS_SELECTOR, "td a.run"))
+    assert all(
+        f"/data/raw/reproduce/{link.get_attribute('title')}/" in link.get_attribute("href") for link in links
+    )
+    assert len(links) > 4

@@ -1,0 +1,86 @@
+"""Two crews of hosts at once: their runs overlap in time, and who stops one stops both."""
+
+import signal
+import time
+from datetime import datetime
+from itertools import product
+
+import pytest
+from test_failures import SEALED_WITHIN_S, nothing_runs_on, tell_in_phase
+
+from kvstudy.hosts.process import wait_until
+from kvstudy.record.run_folder import sealed_runs
+
+pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
+
+STOPPED_BY_ITS_BUTTON = """
+import asyncio, sys
+from pathlib import Path
+from kvstudy import sweep, sweep_view
+from kvstudy.hosts.hosts_file import HostsFile
+doing = sweep_view.WatchedProgress.doing
+def stopping(self, phase):
+    if phase == "measure":
+        self._view.stop()
+    doing(self, phase)
+sweep_view.WatchedProgress.doing = stopping
+hosts = HostsFile.load(Path(sys.argv[2]))
+asked = sweep.SweepParameters(Path.cwd(), {"experiment_file": sys.argv[1]}, None, "", False, hosts, 1)
+print(asyncio.run(sweep.measure(sweep.experiment(asked), asked, watched=True)).data)
+sys.exit()
+"""
+
+
+def two_crews(hosts, project, **change):
+    file = hosts.yaml(a=["service"], b=["generator"], c=["service"], d=["generator"])
+    experiment = {"subject": "kv-service", "workload": ["put", "unique_put"], "rate": [200, 300]}
+    return project.experiment(**experiment | change), file
+
+
+def test_runs_go_on_side_by_side_and_what_is_compared_with_one_another_stays_on_its_hosts(hosts, project):
+    experiment, file = two_crews(hosts, project, repeats=2, duration="2s")
+    code, out, err = project.finished(project.kvstudy("run", experiment, "--hosts", file), timeout_s=120)
+    assert code == 0, out + err
+    where, measured = {}, {"a": [], "c": []}
+    for run in sealed_runs(project.raw):
+        assert run.facts["outcome"] == "completed", run.facts["outcome"]
+        where.setdefault(run.facts["workload"], []).append(run.facts["hosts"]["service"])
+        phase = run.facts["phases"]["measure"]
+        times = tuple(datetime.fromisoformat(phase[edge]) for edge in ("start_utc", "stop_utc"))
+        measured[run.facts["hosts"]["service"]].append(times)
+    assert sorted(where.values()) == [["a"] * 4, ["c"] * 4]
+    assert any(max(one[0], two[0]) < min(one[1], two[1]) for one, two in product(*measured.values()))
+
+
+def nothing_was_measured(hosts, project) -> None:
+    """What was under way is sealed as failed, and nothing came after it."""
+    outcomes = [run.facts["outcome"] for run in sealed_runs(project.raw)]
+    assert 1 <= len(outcomes) <= 2 and all(one.startswith("failed: ") for one in outcomes), outcomes
+    assert not list(project.raw.rglob("*.partial"))
+    nothing_runs_on(hosts, "abcd")
+
+
+def test_ctrl_c_ends_the_measurement_on_all_hosts(hosts, project, tmp_path):
+    experiment, file = two_crews(hosts, project, repeats=3, duration="5s")
+    mark = tmp_path / "mark"
+    measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
+    try:
+        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
+        assert mark.exists(), measuring.communicate()
+        measuring.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        code, out, err = project.finished(measuring, timeout_s=60)
+        print(f"ended {time.monotonic() - begun:.1f} s after it was interrupted")
+    finally:
+        if measuring.poll() is None:
+            measuring.kill()
+    assert time.monotonic() - begun < SEALED_WITHIN_S
+    assert code == 130 and "--resume goes on from here" in err and "Traceback" not in err, out + err
+    nothing_was_measured(hosts, project)
+
+
+def test_the_stop_button_of_a_notebook_ends_the_measurement_on_all_hosts_and_says_so(hosts, project):
+    experiment, file = two_crews(hosts, project, repeats=3, duration="5s")
+    code, out, err = project.finished(project.kvstudy(experiment, file, code=STOPPED_BY_ITS_BUTTON), 60)
+    assert code == 0 and "**Stopped** after 0 of 12 runs" in out and "Traceback" not in err, out + err
+    nothing_was_measured(hosts, project)

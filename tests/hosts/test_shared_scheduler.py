@@ -1,0 +1,92 @@
+"""Two measurements, which know nothing of one another, on the workers of one Dask scheduler."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from test_agent import Keeper
+
+from kvstudy.errors import KvstudyError
+from kvstudy.hosts import cluster, dask_host
+from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.process import wait_until
+from kvstudy.hosts.remote import RemoteHost
+
+
+@pytest.fixture
+def scheduler(tmp_path, monkeypatch):
+    """Its address, with a worker ``a``: without certificates, as somebody else's."""
+    monkeypatch.setenv("KVSTUDY_LEASE", f" of test {os.getpid()}")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path or os.getcwd() for path in sys.path))
+    noted, dask = tmp_path / "scheduler.json", [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    common = ["--host", "127.0.0.1", "--no-dashboard"]
+    processes = [
+        subprocess.Popen(
+            [*dask, "scheduler", *common, "--port", "0", "--no-show", "--scheduler-file", noted], **quiet
+        )
+    ]
+    try:
+        assert wait_until(noted.exists, 30)
+        address = json.loads(noted.read_text())["address"]
+        processes.append(
+            subprocess.Popen([*dask, "worker", address, *common, "--name", "a", "--no-nanny"], **quiet)
+        )
+        watching = dask_host.Cluster(address)
+        assert wait_until(watching.workers, 30)
+        watching.close()
+        yield address
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait(20)
+
+
+@pytest.fixture
+def measurement(scheduler, tmp_path):
+    """``measurement()``: another one, with the host ``a`` of its own cluster's."""
+    hosts = {
+        "a": {"address": "127.0.0.1", "roles": ["service"]},
+        "b": {"address": "127.0.0.2", "roles": ["generator"]},
+    }
+    given = {"scheduler": scheduler, "folder": str(tmp_path / "there"), "hosts": hosts}
+    file, begun = HostsFile.model_validate(given), []
+
+    def begin() -> RemoteHost:
+        begun.append(cluster.Hosts(file, tmp_path / "work", lambda *_: None).__enter__())
+        return begun[-1].hosts["a"]
+
+    yield begin
+    for one in begun:
+        one.__exit__()
+
+
+def test_the_second_of_two_clients_is_refused_and_the_first_goes_on(measurement):
+    first, second = measurement(), measurement()
+    first.renew()
+    keeper = first.stationed(Keeper, 40)
+    with pytest.raises(KvstudyError, match="host is in use: by .*@"):
+        second.renew()
+    assert keeper.add(2) == 42
+    first.renew()  # again, after it was lost: by who has it
+    assert first.stationed(Keeper, 1).add(1) == 2
+    first.end()
+    begun = time.monotonic()
+    second.renew()
+    assert second.stationed(Keeper, 1).add(2) == 3 and time.monotonic() - begun < 10
+
+
+def test_who_looks_at_a_host_that_somebody_measures_on_is_told_so_and_disturbs_nobody(measurement):
+    from kvstudy.hosts.hosts_file import HostEntry
+    from kvstudy.measure import hosts_check
+
+    first = measurement()
+    first.renew()
+    keeper = first.stationed(Keeper, 40)
+    entry, second = HostEntry(address="127.0.0.1", roles=["service"]), measurement()
+    found = hosts_check._checked("a", entry, lambda: hosts_check._over_dask(second), "")
+    assert len(found.wrong) == 1 and "host is in use: by " in found.wrong[0]
+    assert keeper.add(2) == 42
