@@ -178,7 +178,7 @@ test-hosts: build ## the service on one host, generators on others, and what may
 	$(BIN)/python -m pytest -m machine tests/hosts
 
 .PHONY: kill-hosts
-kill-hosts: build ## workers, agents, hosts, links and the scheduler go at KILLS=30 random moments: what is left? (root, about 12 min); SEED=N for the same ones again
+kill-hosts: build ## workers, agents, hosts, links and the scheduler go at KILLS=30 random moments: what is left? (root, about 25 min); SEED=N for the same ones again
 	KILLS=$(or $(KILLS),30) SEED=$(SEED) $(BIN)/python -m pytest -q -s tests/hosts/kill_hosts.py
 
 # ---- benchmarks and longer tests, none of them needed by the study ------------------------------------------------

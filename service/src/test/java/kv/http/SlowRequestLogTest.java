@@ -242,17 +242,23 @@ class SlowRequestLogTest {
         }
     }
 
+    /// Until the gate is let go; what the others send by then is one round.
+    private static void holdTheSelector(GatedStore store, RawClient gatekeeper, RawClient... others) throws Exception {
+        for (RawClient client : others) { // the selector knows them all
+            assertThat(client.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
+        }
+        assertThat(gatekeeper.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
+        gatekeeper.send(get("/v0/entity?id=gate"));
+        store.atGate.acquireUninterruptibly();
+    }
+
     private void readInOneRound(GatedStore gated) throws Exception {
         try (TestServer server = serverOf(gated, HandlerKind.SELECTOR);
                 RawClient gatekeeper = server.connect();
                 RawClient first = server.connect();
                 RawClient second = server.connect();
                 Gate gate = gated.gate::release) {
-            for (RawClient client : List.of(gatekeeper, first, second)) { // the selector knows them all
-                assertThat(client.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
-            }
-            gatekeeper.send(get("/v0/entity?id=gate"));
-            gated.atGate.acquireUninterruptibly();
+            holdTheSelector(gated, gatekeeper, first, second);
             first.send(get("/v0/entity?id=cold1"));
             second.send(get("/v0/entity?id=cold2"));
             gated.gate.release();
@@ -297,11 +303,7 @@ class SlowRequestLogTest {
                 RawClient writer = server.connect();
                 RawClient reader = server.connect();
                 Gate gate = store.gate::release) {
-            for (RawClient client : List.of(gatekeeper, writer, reader)) { // the selector knows them all
-                assertThat(client.ask(get("/v0/entity?id=a")).status()).isEqualTo(404);
-            }
-            gatekeeper.send(get("/v0/entity?id=gate"));
-            store.atGate.acquireUninterruptibly();
+            holdTheSelector(store, gatekeeper, writer, reader);
             writer.send(put("/v0/entity?id=behind", "value")); // a round answers its GETs first
             reader.send(get("/v0/entity?id=slow"));
             store.gate.release();

@@ -57,7 +57,7 @@ class FullDiskTest {
     }
 
     /// Why the store tries something again, or null.
-    private static String failedAttempt(Store store) {
+    static String failedAttempt(Store store) {
         try {
             store.administration().awaitIdle(Duration.ZERO, () -> false);
             return null;

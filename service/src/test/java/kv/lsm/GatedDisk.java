@@ -1,25 +1,23 @@
 package kv.lsm;
 
-import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Set;
 import kv.lsm.disk.Disk;
+import kv.lsm.disk.ForwardingDisk;
 import kv.lsm.disk.LogFile;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.disk.WriteFile;
 
 /// Holds chosen threads at the creation of a table or the sync of a log until told to let them go on, to make a
 /// flush, a compaction or a sync last as long as a test needs.
-final class GatedDisk implements Disk {
+final class GatedDisk extends ForwardingDisk {
     static final String FLUSH = "kv-flush";
     static final String COMPACTION = "kv-compact";
 
     private static final long HELD_LIMIT_NANOS = 120_000_000_000L;
 
-    private final Disk disk;
     private final Set<String> held = new HashSet<>();
     private int passes;
     private int waiting;
@@ -27,7 +25,7 @@ final class GatedDisk implements Disk {
     private volatile int readMillis;
 
     GatedDisk(Disk disk) {
-        this.disk = disk;
+        super(disk);
     }
 
     synchronized void hold(String thread) {
@@ -116,27 +114,12 @@ final class GatedDisk implements Disk {
     @Override
     public WriteFile create(Path file) throws IOException {
         pass();
-        return disk.create(file);
-    }
-
-    @Override
-    public void createDirectory(Path directory) throws IOException {
-        disk.createDirectory(directory);
-    }
-
-    @Override
-    public List<String> list(Path directory) throws IOException {
-        return disk.list(directory);
-    }
-
-    @Override
-    public boolean isDirectory(Path path) {
-        return disk.isDirectory(path);
+        return super.create(file);
     }
 
     @Override
     public LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
-        LogFile log = disk.createLog(file, bytes, direct, slices);
+        LogFile log = super.createLog(file, bytes, direct, slices);
         return new LogFile() {
             @Override
             public long address() {
@@ -169,7 +152,7 @@ final class GatedDisk implements Disk {
 
     @Override
     public ReadFile open(Path file) throws IOException {
-        ReadFile opened = disk.open(file);
+        ReadFile opened = super.open(file);
         return new ReadFile() {
             @Override
             public long bytes() {
@@ -202,45 +185,5 @@ final class GatedDisk implements Disk {
                 opened.close();
             }
         };
-    }
-
-    @Override
-    public ReadFile openDirect(Path file) throws IOException {
-        return disk.openDirect(file);
-    }
-
-    @Override
-    public void dropCached(Path file) {
-        disk.dropCached(file);
-    }
-
-    @Override
-    public void rename(Path from, Path to) throws IOException {
-        disk.rename(from, to);
-    }
-
-    @Override
-    public void delete(Path file) throws IOException {
-        disk.delete(file);
-    }
-
-    @Override
-    public void rewrite(Path file, long bytes) throws IOException {
-        disk.rewrite(file, bytes);
-    }
-
-    @Override
-    public long usableBytes(Path directory) {
-        return disk.usableBytes(directory);
-    }
-
-    @Override
-    public void syncDirectory(Path directory) throws IOException {
-        disk.syncDirectory(directory);
-    }
-
-    @Override
-    public Closeable lock(Path file) throws IOException {
-        return disk.lock(file);
     }
 }

@@ -10,7 +10,6 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.time.Duration;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -101,16 +100,6 @@ class UnreadablePageTest {
         }
     }
 
-    /// Why the store tries something again, or null.
-    private static String failedAttempt(Store store) {
-        try {
-            store.administration().awaitIdle(Duration.ZERO, () -> false);
-            return null;
-        } catch (AttemptFailedException e) {
-            return e.getMessage();
-        }
-    }
-
     private void writeTables(int count) {
         try (Store store = LsmStore.open(options(Compression.NONE))) {
             for (int table = 0; table < count; table++) {
@@ -142,8 +131,8 @@ class UnreadablePageTest {
             assertThat(inputs).hasSize(2);
             cutTables();
             gate.letGo(GatedDisk.COMPACTION);
-            Eventually.holds(() -> failedAttempt(store) != null);
-            assertThat(failedAttempt(store))
+            Eventually.holds(() -> FullDiskTest.failedAttempt(store) != null);
+            assertThat(FullDiskTest.failedAttempt(store))
                     .contains("a compaction failed and is tried again")
                     .contains("could not be read");
             assertThat(store.isWritable()).isTrue();
