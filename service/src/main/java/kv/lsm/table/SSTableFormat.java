@@ -80,7 +80,7 @@ public final class SSTableFormat {
             return "unknown table version, open it with the release that wrote it: version=" + version + ", known="
                     + VERSION_WITH_OLD_HASH + " and " + VERSION;
         }
-        boolean whole = Memory.getInt(address + FOOTER_CRC_AT) == Checksum.ofMapped(address, FOOTER_CRC_AT);
+        boolean whole = Memory.getInt(address + FOOTER_CRC_AT) == Checksum.of(address, FOOTER_CRC_AT);
         return whole ? null : "the footer does not match its checksum";
     }
 

@@ -39,9 +39,8 @@ final class SSTableMeta {
                 MissingPages.bringIn(file, footer.filterOffset(), file.bytes() - footer.filterOffset(), buffer);
             }
             index = readIndex(copy);
-            filterOrNull = mapped != 0
-                    ? readFilter(mapped + footer.filterOffset(), Checksum::ofMapped)
-                    : readFilter(copy + footer.filterOffset() - footer.indexOffset(), Checksum::of);
+            filterOrNull = readFilter(
+                    mapped != 0 ? mapped + footer.filterOffset() : copy + footer.filterOffset() - footer.indexOffset());
             hashIndexOrNull = mapped == 0 ? null : readHashIndex(mapped + footer.hashIndexOffset());
         } catch (IOException | RuntimeException | InternalError e) { // the last: of a mapped page that cannot be read
             free();
@@ -77,7 +76,7 @@ final class SSTableMeta {
     }
 
     private BlockIndex readIndex(long address) {
-        check(footer.indexOffset(), Checksum.of(address, footer.indexBytes()), footer.indexCrc(), "the index");
+        check(footer.indexOffset(), address, footer.indexBytes(), footer.indexCrc(), "the index");
         require(footer.indexOffset(), BlockIndex.problem(address, footer.indexBytes()));
         BlockIndex read = new BlockIndex(address, allocator);
         String problemOrNull = read.problemWithBlocks(footer.indexOffset());
@@ -88,13 +87,9 @@ final class SSTableMeta {
         return read;
     }
 
-    private interface Checksummer {
-        int of(long address, long bytes);
-    }
-
     /// Null when the table has none.
-    private BloomFilter readFilter(long address, Checksummer checksum) {
-        check(footer.filterOffset(), checksum.of(address, footer.filterBytes()), footer.filterCrc(), "the filter");
+    private BloomFilter readFilter(long address) {
+        check(footer.filterOffset(), address, footer.filterBytes(), footer.filterCrc(), "the filter");
         if (footer.filterBytes() == 0) {
             return null;
         }
@@ -104,11 +99,7 @@ final class SSTableMeta {
 
     /// Null when the table has none.
     private HashIndex readHashIndex(long address) {
-        check(
-                footer.hashIndexOffset(),
-                Checksum.ofMapped(address, footer.hashIndexBytes()),
-                footer.hashIndexCrc(),
-                "the hash index");
+        check(footer.hashIndexOffset(), address, footer.hashIndexBytes(), footer.hashIndexCrc(), "the hash index");
         if (footer.hashIndexBytes() == 0) {
             return null;
         }
@@ -116,8 +107,11 @@ final class SSTableMeta {
         return new HashIndex(address);
     }
 
-    private void check(long offset, int found, int wanted, String part) {
-        require(offset, found == wanted ? null : part + " does not match its checksum");
+    /// Filter and hash index are mapped, or copies.
+    private void check(long offset, long address, long bytes, int crc, String part) {
+        if (Checksum.ofMapped(address, bytes) != crc) {
+            require(offset, part + " does not match its checksum");
+        }
     }
 
     private void require(long offset, String problemOrNull) {
