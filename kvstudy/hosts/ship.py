@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError
+from kvstudy.record.durable import to_disk
 
 ARTEFACTS, TREE = "artefacts", "tree"
 
@@ -64,9 +65,9 @@ def keep(folder: Path, digest: str, piece: bytes, is_last: bool) -> None:
             raise KvstudyError(
                 f"file came damaged to the host: sha256={digest[:16]}", "the same command sends it again"
             )
-        _to_disk(new)
+        to_disk(new)
         new.rename(artefacts / digest)
-        _to_disk(artefacts)
+        to_disk(artefacts)
 
 
 def lay_out(folder: Path, items: list[Item]) -> None:
@@ -81,15 +82,6 @@ def lay_out(folder: Path, items: list[Item]) -> None:
         source = folder / ARTEFACTS / item.digest
         source.chmod(0o755 if item.is_executable else 0o644)
         os.link(source, path)
-
-
-def _to_disk(path: Path) -> None:
-    """A file's bytes, or a folder's names."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _digest(path: Path) -> str:

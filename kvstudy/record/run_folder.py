@@ -33,6 +33,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kvstudy.errors import NotSealed, RunFolderError, what_to_do
+from kvstudy.record.durable import to_disk
 
 # 1: every file as it was written. 2: bulky files packed. 3: launches of duets beside runs (record/duet.py).
 # Readers take all, and refuse what is newer than they are.
@@ -282,10 +283,10 @@ class RunWriter:
             os.fsync(file.fileno())
         new.chmod(0o444)
         new.rename(self._partial / SEAL)
-        _fsync_folder(self._partial)
+        to_disk(self._partial)
         sealed = sealed_path(self._partial)
         self._partial.rename(sealed)
-        _fsync_folder(sealed.parent)
+        to_disk(sealed.parent)
         return sealed
 
     def _check_facts(self) -> None:
@@ -388,14 +389,6 @@ def _pack(path: Path) -> None:
 def files_of(folder: Path) -> list[Path]:
     """The files of a run folder, in the order of their names."""
     return sorted(path for path in folder.iterdir() if path.is_file())
-
-
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _explained(error: OSError, path: Path, doing: str) -> RunFolderError:
