@@ -51,12 +51,18 @@ class Fills:
         self._doing = doing
 
     def folder(self, configuration: Configuration) -> Path:
-        identity = fill_identity(configuration) | {
-            "service": self._artifacts.subject_digest(configuration),
-            "script": fill_digest(self._workloads),
-            "is_flushed": True,  # as those of before were not, whose last records lay in a log
-        }
-        return self._root / hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+        identity = json.dumps(self._identity(configuration), sort_keys=True)
+        return self._root / hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+    def _identity(self, configuration: Configuration) -> dict:
+        """What was written, by what and how."""
+        by = {"service": self._artifacts.subject_digest(configuration)}
+        return fill_identity(configuration) | by | self._way
+
+    @property
+    def _way(self) -> dict:
+        """``is_flushed``: as fills of before were not, whose last records lay in a log."""
+        return {"script": fill_digest(self._workloads), "is_flushed": True}
 
     def make(self, configuration: Configuration) -> None:
         """Fills the store that ``restore`` copies, where that was not done yet."""
@@ -102,7 +108,7 @@ class Fills:
         to rest, and stopped in order."""
         self._doing(f"fill {configuration.fill['records']} records")
         shutil.rmtree(folder, ignore_errors=True)
-        self._drop_fills_of_other_builds()
+        self._drop_fills_of_others()
         (folder / "store").mkdir(parents=True)
         records = configuration.fill["records"]
         subject = self._artifacts.subject(configuration).launch(
@@ -121,16 +127,14 @@ class Fills:
             raise RunFailed(f"fill lost records: filled={records} found={found}")
         if fault:
             raise RunFailed(f"{fault}: after the fill")
-        facts = fill_identity(configuration) | {
-            "service": self._artifacts.subject_digest(configuration),
-            "found": found,
-        }
-        _note(folder / FILLED, facts)
+        _note(folder / FILLED, self._identity(configuration) | {"found": found})
 
-    def _drop_fills_of_other_builds(self) -> None:
-        """They would never be restored again."""
+    def _drop_fills_of_others(self) -> None:
+        """Of other builds, or made in another way: they would never be restored again."""
         for marker in self._root.glob(f"*/{FILLED}"):
-            if (_noted(marker) or {}).get("service") not in self._artifacts.subject_digests.values():
+            noted = _noted(marker) or {}
+            is_of_a_build = noted.get("service") in self._artifacts.subject_digests.values()
+            if not (is_of_a_build and noted.items() >= self._way.items()):
                 shutil.rmtree(marker.parent, ignore_errors=True)
 
 

@@ -82,6 +82,17 @@ def test_kept_fill_without_its_whole_marker_is_made_again_and_is_dropped_by_othe
         assert json.loads(marker.read_text())["found"] == 5000, left
 
 
+def test_fills_that_another_script_made_are_dropped_by_the_next(project):
+    assert project.finished(project.kvstudy("run", reading(project)))[0] == 0
+    (before,) = fills(project)
+    with (project.root / "experiments" / "workloads" / "fill.lua").open("a") as script:
+        script.write("-- changed\n")
+    code, _, err = project.finished(project.kvstudy("run", reading(project)))
+    assert code == 0 and "fill 5000 records" in err
+    (after,) = fills(project)
+    assert after != before
+
+
 def test_a_fill_that_cannot_be_noted_is_a_failed_run_and_no_fill(monkeypatch, tmp_path):
     def full(_file):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
