@@ -55,14 +55,6 @@ def answer(found: Tables) -> Markdown:
     return Markdown("\n".join(lines))
 
 
-def headline(found: Tables) -> str | None:
-    """A sentence without its full stop, of the first growth that was measured at two amounts of work, with
-    the page's word; None where none was."""
-    for work, claim in p99_of_each(found):
-        return f"p99 with {work}: {_ratio(claim)} that with the least ({claim_text.word(claim)})"
-    return None
-
-
 def p99_of_each(found: Tables) -> list[tuple[str, Claim]]:
     """Of each line of each growth that has a number, what grew, as ``10 × records``, and its p99."""
     return [
