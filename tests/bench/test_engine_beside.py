@@ -1,13 +1,9 @@
 """The engine beside another build's: what is read of the benchmark's output, and what the table says."""
 
-import importlib.util
 import os
-import sys
-from pathlib import Path
 
+import bench_programs
 import pytest
-
-FOLDER = Path(__file__).parents[2] / "service" / "bench"
 
 # As EngineBenchmark prints it.
 OUTPUT = """round 1 ours      fillrandom 1,560,793/s  readrandom 1,328,853/s  \
@@ -21,16 +17,7 @@ readrandom 2 threads 2,784,239/s  readmissing 5,242,264/s  scan 15,143,953/s  fi
 
 @pytest.fixture(scope="module")
 def bench():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        spec = importlib.util.spec_from_file_location(
-            "bench_engine_beside", FOLDER / "bench_engine_beside.py"
-        )
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    finally:
-        sys.path.remove(str(FOLDER))
+    return bench_programs.program("service/bench/bench_engine_beside.py")
 
 
 def test_every_row_of_the_benchmark_is_read(bench):

@@ -1,12 +1,12 @@
 """The table of `make bench-loadgen`: each goal a row, whatever is missing."""
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import bench_programs
 import pytest
 
 FILE = Path(__file__).parents[2] / "loadgen" / "bench" / "bench.py"
@@ -14,11 +14,7 @@ FILE = Path(__file__).parents[2] / "loadgen" / "bench" / "bench.py"
 
 @pytest.fixture(scope="module")
 def bench():
-    spec = importlib.util.spec_from_file_location("loadgen_bench", FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["loadgen_bench"] = module
-    spec.loader.exec_module(module)
-    return module
+    return bench_programs.program("loadgen/bench/bench.py")
 
 
 def rows(bench, measured: dict[tuple[str, str], list[float]]) -> dict[str, list[str]]:

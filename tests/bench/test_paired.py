@@ -1,24 +1,16 @@
 """Intervals of the benchmarks' ratios: as those of scipy, and as often right as they say."""
 
-import importlib.util
 import math
 import random
-import sys
-from pathlib import Path
 
+import bench_programs
 import pytest
 from scipy import stats
-
-FILE = Path(__file__).parents[2] / "service" / "bench" / "paired.py"
 
 
 @pytest.fixture(scope="module")
 def paired():
-    spec = importlib.util.spec_from_file_location("paired", FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["paired"] = module
-    spec.loader.exec_module(module)
-    return module
+    return bench_programs.program("service/bench/paired.py")
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 5, 23, 30, 31, 60, 500])

@@ -1,13 +1,10 @@
 """Which sizes of values are out of line: planted steps and plateaus are found, and nothing else is."""
 
-import importlib.util
 import random
-import sys
-from pathlib import Path
 
+import bench_programs
 import pytest
 
-FILE = Path(__file__).parents[2] / "service" / "bench" / "bench_value_size.py"
 LIMIT = 2.0
 STEP_S = 0.043  # an answer that waits for the client's delayed acknowledgement
 GOAL_KIB = {1, 4, 15, 16, 17, 64, 256, 1024}
@@ -15,11 +12,7 @@ GOAL_KIB = {1, 4, 15, 16, 17, 64, 256, 1024}
 
 @pytest.fixture(scope="module")
 def bench():
-    spec = importlib.util.spec_from_file_location("bench_value_size", FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["bench_value_size"] = module
-    spec.loader.exec_module(module)
-    return module
+    return bench_programs.program("service/bench/bench_value_size.py")
 
 
 def smooth(bench, curve=1.0):
