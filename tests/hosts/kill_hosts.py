@@ -29,7 +29,7 @@ from pathlib import Path
 import psutil
 import pyarrow.parquet
 import pytest
-from project import TINY_SLICES, UNDISTURBED, Project
+from project import TINY_SLICES, TWO_RUNS, UNDISTURBED, Project
 from test_duets_over_hosts import SIDES_OF_OURS
 
 from kvstudy.hosts.process import wait_until
@@ -172,15 +172,7 @@ class Measurement:
                 }
             )
             return self.project.kvstudy("compare", experiment, "--hosts", self.file, *more, code=UNDISTURBED)
-        experiment = self.project.experiment(
-            subject="kv-service",
-            connections=4,
-            threads=2,
-            rate=300,
-            duration="2s",
-            warm_up="500ms",
-            repeats=2,
-        )
+        experiment = self.project.experiment(**TWO_RUNS)
         return self.project.kvstudy("run", experiment, "--hosts", self.file, "--generators", 2, *more)
 
     @contextmanager

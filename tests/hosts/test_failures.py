@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from project import TWO_RUNS
 
 from kvstudy.hosts.process import wait_until
 from kvstudy.record.run_folder import sealed_runs
@@ -100,15 +101,7 @@ def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
     hosts, project, tmp_path, happens, phase, reason, goes_on
 ):
     file = hosts.yaml(a=["service"], b=["generator"], c=["generator"])
-    experiment = project.experiment(
-        subject="kv-service",
-        connections=4,
-        threads=2,
-        rate=300,
-        duration="2s",
-        warm_up="500ms",
-        repeats=2,
-    )
+    experiment = project.experiment(**TWO_RUNS)
     mark = tmp_path / "mark"
     measuring = project.kvstudy(
         "run",

@@ -26,6 +26,16 @@ TINY_SLICES = {
     "launches": 2,
     "within": "2m",
 }
+# The keys of an experiment of two short runs over hosts, with two generators.
+TWO_RUNS = {
+    "subject": "kv-service",
+    "connections": 4,
+    "threads": 2,
+    "rate": 300,
+    "duration": "2s",
+    "warm_up": "500ms",
+    "repeats": 2,
+}
 # Code that lets so many launches do as were asked for, whatever else goes on here meanwhile.
 UNDISTURBED = """
 from kvstudy.analyse import duet_validity
