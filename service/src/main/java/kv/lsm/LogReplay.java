@@ -16,6 +16,9 @@ import kv.lsm.log.WriteAheadLogReader;
 /// The logs are read as one: each names the one before it and where that ended. When a log broke off early
 /// because its end was never synced, the later ones are dropped with it, so that what is recovered is always a
 /// prefix of what was written.
+///
+/// A log that the ones behind it do not name is passed over: an earlier opening has dropped it, and a power cut
+/// has taken its deletion back.
 final class LogReplay {
     /// A log file, mapped.
     private record Log(long number, Path path, ReadFile file, long address) {
@@ -26,6 +29,7 @@ final class LogReplay {
 
     private final StoreFiles files;
     private final List<Log> logs = new ArrayList<>();
+    private final List<Log> passedOver = new ArrayList<>();
     private final List<Memtable> memtables = new ArrayList<>();
     private final List<Long> worthless = new ArrayList<>();
     /// Numbers of the logs whose file a memtable closes.
@@ -66,6 +70,7 @@ final class LogReplay {
             for (long number : numbers) {
                 replay.open(number);
             }
+            replay.passOverUnnamed();
             for (int i = 0; i < replay.logs.size(); i++) {
                 replay.replay(i, firstNeeded);
             }
@@ -96,8 +101,39 @@ final class LogReplay {
         }
     }
 
+    /// Every log names the last one before it that held records when it was begun, so what lies between the two
+    /// is no part of the history.
+    private void passOverUnnamed() {
+        long named = Long.MAX_VALUE;
+        for (int i = logs.size() - 1; i >= 0; i--) {
+            Log log = logs.get(i);
+            if (log.number > named) {
+                logs.remove(i);
+                passedOver.add(log);
+                passOver(log);
+                continue;
+            }
+            WriteAheadLogFormat.Header header = log.reader().header();
+            if (header != null && header.number() == log.number) {
+                named = header.previousNumber();
+            }
+        }
+    }
+
+    private void passOver(Log log) {
+        worthless.add(log.number);
+        try {
+            if (log.reader().read(0, record -> {}).records() > 0) {
+                withRecords.add(log.number);
+            }
+        } catch (CorruptionException e) { // nobody needs it, but there is something in it
+            withRecords.add(log.number);
+        }
+    }
+
     /// Closes the files that no memtable took over.
     private void closeUnowned() {
+        passedOver.forEach(log -> Closing.quietly(log.file::close, log.path));
         for (Log log : logs) {
             if (!owned.contains(log.number)) {
                 Closing.quietly(log.file::close, log.path);

@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -162,6 +163,68 @@ class OpeningTest {
         } finally {
             store.close();
         }
+    }
+
+    private static final byte[] VALUE = Records.bytes("v".repeat(1_000));
+
+    private static byte[] withoutItsLastPage(byte[] log) {
+        int used = log.length;
+        while (log[used - 1] == 0) {
+            used--;
+        }
+        byte[] torn = log.clone();
+        Arrays.fill(torn, used - 1_024 & -512, torn.length, (byte) 0);
+        return torn;
+    }
+
+    /// The sync of the directory fails that is to make its deletion durable, the process is killed, and later the
+    /// power fails: it is there again, between logs that do not name it.
+    @Test
+    void aLogThatAnEarlierOpeningHasDroppedIsNoPartOfTheHistoryWhenItComesBack() {
+        StoreOptions options = StoreState.options(WalMode.ALWAYS).toBuilder()
+                .frozenMemtablesMax(64)
+                .compaction(CompactionPolicyKind.NONE)
+                .build();
+        FaultyDisk disk = new FaultyDisk();
+        FaultyDisk killed = write(options.toBuilder().wal(WalMode.OS).build(), disk, 0, 30);
+        List<String> logs =
+                killed.list().stream().filter(name -> name.endsWith(".log")).toList();
+        byte[] dropped = killed.content(logs.get(1));
+        killed.setContent(logs.getFirst(), withoutItsLastPage(killed.content(logs.getFirst())));
+        FaultyDisk left = write(options, killed, 30, 33);
+        assertThat(left.list()).contains(logs.getFirst()).doesNotContain(logs.get(1));
+        left.setContent(logs.get(1), dropped);
+        Allocator allocator = new Allocator();
+        try (Store store = LsmStore.open(options, left, allocator)) {
+            assertThat(store.get(number(0))).isEqualTo(VALUE);
+            assertThat(store.get(number(29))).as("what an earlier opening has dropped").isNull();
+            for (int i = 30; i < 33; i++) {
+                assertThat(store.get(number(i))).isEqualTo(VALUE);
+            }
+            assertThat(left.list()).doesNotContain(logs.get(1));
+        }
+        assertThat(allocator.allocatedBytes()).isZero();
+        assertThat(left.openHandles()).isZero();
+    }
+
+    private static byte[] number(int i) {
+        return new byte[] {(byte) (i + 1)};
+    }
+
+    /// What is left when a store whose memtables nobody flushes was written to and killed.
+    private static FaultyDisk write(StoreOptions options, FaultyDisk disk, int from, int to) {
+        GatedDisk gate = new GatedDisk(disk);
+        gate.hold(GatedDisk.FLUSH);
+        LsmStore store = LsmStore.open(options, gate, new Allocator());
+        FaultyDisk left;
+        try (GatedDisk.Gates gates = gate.openedAtTheEnd()) {
+            for (int i = from; i < to; i++) {
+                store.put(number(i), VALUE);
+            }
+            left = disk.killProcess();
+        }
+        assertThatThrownBy(store::close).isInstanceOf(StoreFailedException.class);
+        return left;
     }
 
     /// The next opening would take its records for a part of the history.
