@@ -197,7 +197,9 @@ class OpeningTest {
         Allocator allocator = new Allocator();
         try (Store store = LsmStore.open(options, left, allocator)) {
             assertThat(store.get(number(0))).isEqualTo(VALUE);
-            assertThat(store.get(number(29))).as("what an earlier opening has dropped").isNull();
+            assertThat(store.get(number(29)))
+                    .as("what an earlier opening has dropped")
+                    .isNull();
             for (int i = 30; i < 33; i++) {
                 assertThat(store.get(number(i))).isEqualTo(VALUE);
             }

@@ -72,6 +72,7 @@ enum StoreState {
     DISK_WAS_FULL(state -> state.fullDisk().session(60).end());
 
     static final Path DIRECTORY = Path.of("/faulty");
+    private static final Duration STALL_LIMIT = Duration.ofMillis(100);
 
     private final Consumer<Maker> steps;
 
@@ -143,6 +144,7 @@ enum StoreState {
         private boolean flushHeld;
         private boolean failed;
         private boolean losesPower;
+        private boolean crashes;
 
         Maker(WalMode wal, Compression compression, long seed) {
             this.wal = wal;
@@ -175,6 +177,8 @@ enum StoreState {
         /// In the call number `times` of a thread that does something that begins with `what`.
         Maker crash(FaultyDisk.Crash how, String thread, String what, int times) {
             losesPower = how == FaultyDisk.Crash.POWER;
+            crashes = true;
+            options = options.toBuilder().stallLimit(STALL_LIMIT).build(); // nobody flushes after the crash
             int[] left = {times};
             disk.setCrash(
                     new FaultyDisk.Faults() {
@@ -195,7 +199,7 @@ enum StoreState {
 
         Maker fullDisk() {
             disk.setFaults((count, what) -> count > 20 && (what.startsWith("create") || what.startsWith("write")));
-            options = options.toBuilder().stallLimit(Duration.ofMillis(100)).build();
+            options = options.toBuilder().stallLimit(STALL_LIMIT).build();
             return this;
         }
 
@@ -221,10 +225,23 @@ enum StoreState {
         private void write(byte[] key, byte[] valueOrNull) {
             history.add(key, valueOrNull);
             try {
-                store.begin(key, valueOrNull).await();
+                while (!tryToWrite(key, valueOrNull)) {}
                 acknowledged(history, options.wal(), disk);
             } catch (StoreFailedException | WriteStalledException e) {
                 failed = true;
+            }
+        }
+
+        /// False when it waited too long and the crash is still to come: the machine may be busy.
+        private boolean tryToWrite(byte[] key, byte[] valueOrNull) {
+            try {
+                store.begin(key, valueOrNull).await();
+                return true;
+            } catch (WriteStalledException e) {
+                if (crashes && disk.afterCrash() == null) {
+                    return false;
+                }
+                throw e;
             }
         }
 
