@@ -108,6 +108,8 @@ pub(crate) struct Reason<'a> {
     first_seen: Option<&'a str>,
 }
 
+pub(super) type Percentiles = serde_json::Map<String, serde_json::Value>;
+
 #[derive(Serialize)]
 pub(crate) struct Latency {
     count: u64,
@@ -116,7 +118,7 @@ pub(crate) struct Latency {
     stdev_us: Option<f64>,
     min_us: u64,
     max_us: u64,
-    percentiles: serde_json::Map<String, serde_json::Value>,
+    percentiles: Percentiles,
     histogram_v2_base64: String,
 }
 
@@ -333,18 +335,26 @@ pub(super) fn encoded(histogram: &Histogram<u64>) -> Result<String, Error> {
 }
 
 pub(crate) fn latency(histogram: &Histogram<u64>) -> Result<Latency, Error> {
-    let percentile =
-        |percentile: f64| (percentile.to_string(), statistics::percentile(histogram, percentile).into());
-    let number = |value: f64| (!value.is_nan()).then_some(value);
     Ok(Latency {
         count: histogram.len(),
         mean_us: number(statistics::mean(histogram)),
         stdev_us: number(statistics::stdev(histogram)),
         min_us: statistics::min(histogram),
         max_us: statistics::max(histogram),
-        percentiles: PRINTED_PERCENTILES.into_iter().map(percentile).collect(),
+        percentiles: percentiles(histogram),
         histogram_v2_base64: encoded(histogram)?,
     })
+}
+
+/// JSON has no number for one that is none.
+pub(super) fn number(value: f64) -> Option<f64> {
+    (!value.is_nan()).then_some(value)
+}
+
+/// By their names, in the histogram's unit.
+pub(super) fn percentiles(histogram: &Histogram<u64>) -> Percentiles {
+    let value_at = |percentile| statistics::percentile(histogram, percentile).into();
+    PRINTED_PERCENTILES.into_iter().map(|percentile| (percentile.to_string(), value_at(percentile))).collect()
 }
 
 pub(crate) fn rate_samples(histogram: &Histogram<u64>) -> Result<RateSamples, Error> {

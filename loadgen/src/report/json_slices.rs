@@ -6,7 +6,7 @@ use std::ops::Range;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::json::{encoded, seconds};
+use super::json::{Percentiles, encoded, number, percentiles, seconds};
 use crate::alternation::{Alternation, SERVERS, Server};
 use crate::error::Error;
 use crate::errors::ErrorKind;
@@ -14,7 +14,7 @@ use crate::plan::{Alternate, Plan};
 use crate::recorder::{Counts, add_counts};
 use crate::result::RunResult;
 use crate::slices::{SliceCounts, histogram_ns};
-use crate::statistics::{self, PRINTED_PERCENTILES};
+use crate::statistics;
 
 #[derive(Serialize)]
 pub struct Alternating<'a> {
@@ -73,7 +73,7 @@ struct LatencyNs {
     stdev: Option<f64>,
     min: u64,
     max: u64,
-    percentiles: serde_json::Map<String, serde_json::Value>,
+    percentiles: Percentiles,
     histogram_v2_base64: String,
 }
 
@@ -153,16 +153,13 @@ fn found(plan: &Plan, counts: &SliceCounts, counted_ns: u64) -> Result<Found, Er
 fn latency(counts: &Counts) -> Result<LatencyNs, Error> {
     let mut histogram: Histogram<u64> = histogram_ns();
     add_counts(&mut histogram, counts);
-    let number = |value: f64| (!value.is_nan()).then_some(value);
-    let percentile =
-        |percentile: f64| (percentile.to_string(), statistics::percentile(&histogram, percentile).into());
     Ok(LatencyNs {
         count: histogram.len(),
         mean: number(statistics::mean(&histogram)),
         stdev: number(statistics::stdev(&histogram)),
         min: statistics::min(&histogram),
         max: statistics::max(&histogram),
-        percentiles: PRINTED_PERCENTILES.into_iter().map(percentile).collect(),
+        percentiles: percentiles(&histogram),
         histogram_v2_base64: encoded(&histogram)?,
     })
 }
