@@ -12,6 +12,7 @@ pub mod alternation;
 pub mod args;
 pub mod clock;
 mod connection;
+mod course;
 mod due;
 mod endpoint;
 pub mod epoll;

@@ -11,6 +11,7 @@ use crate::alternation::{Alternation, Server};
 use crate::errors::ErrorKind;
 use crate::exchange::{Answered, Sent};
 use crate::recorder::{Counts, Interval, LongHistogram, Phase, Recorder, add_counts, histogram};
+use crate::sample::Sample;
 use crate::slices::{SliceCounts, SliceRecorder};
 use crate::slowest::Slowest;
 use crate::statistics;
@@ -65,6 +66,8 @@ struct Sampler {
 pub struct Measurement {
     window: Window,
     pub tally: Tally,
+    /// None unless asked for.
+    pub sample: Option<Sample>,
     statuses: Box<[u64; STATUSES]>,
     recorder: Recorder,
     /// What was recorded in seconds that are over, kept until the end: telling anybody would wake them.
@@ -90,6 +93,8 @@ pub struct Measurement {
 #[derive(Debug)]
 pub struct Measured {
     pub tally: Tally,
+    /// None unless asked for.
+    pub sample: Option<Sample>,
     pub intervals: Vec<Interval>,
     /// Empty without two servers in turn.
     pub slices: Vec<SliceCounts>,
@@ -114,6 +119,7 @@ impl Default for Measurement {
         Self {
             window: Window::default(),
             tally: Tally::default(),
+            sample: None,
             statuses: Box::new([0; STATUSES]),
             recorder: Recorder::new(0, 1, 0),
             intervals: Vec::new(),
@@ -330,6 +336,7 @@ impl Measurement {
         self.tally.answers = seen.map(|(status, &count)| (status, count)).collect();
         Measured {
             tally: self.tally,
+            sample: self.sample,
             intervals: self.intervals,
             slices: self.slices.map_or_else(Vec::new, SliceRecorder::finish),
             steps: self.steps.map_or_else(Vec::new, |steps| steps.finish(given_up_ns)),

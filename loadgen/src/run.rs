@@ -72,8 +72,8 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             let (answers, replies) = channel();
             let (reports, second) = (reports.clone(), second.clone());
             scope.spawn(move || {
-                let links = Links { reports: &reports, stop, board };
-                thread::worker_thread(plan, number, second, links, &taken, &answers);
+                let links = Links { thread: number, reports: &reports, stop, board };
+                thread::worker_thread(plan, second, links, &taken, &answers);
             });
             crew.orders.push(orders.clone());
             let link = ThreadLink { orders: orders.clone(), replies };
@@ -129,24 +129,15 @@ fn merge(
         (busy_ns, kept) = (busy_ns + measured.busy_ns, kept + measured.kept);
         slices.resize_with(measured.slices.len(), SliceCounts::default);
         slices.iter_mut().zip(&measured.slices).for_each(|(all, own)| all.add(own));
-        of_threads.push(OfThread { steps: measured.steps, used: outcome.used });
+        of_threads.push(OfThread { steps: measured.steps, used: outcome.used_by_steps });
         duration_ns = duration_ns.max(outcome.sent_for_ns);
         failure = failure.or(outcome.failure);
         reconnecting.add(&outcome.reconnecting);
         opening_times.add(&outcome.opening_times);
         outcome.endpoints.into_iter().for_each(|(name, count)| *endpoints.entry(name).or_default() += count);
         slowest.push(measured.slowest);
-        samples.extend(outcome.sample);
-        threads.push(ThreadUse {
-            connections: outcome.connections,
-            sent: measured.tally.sent,
-            wall_ns: outcome.wall_ns,
-            cpu_ns: outcome.cpu_ns,
-            spun_ns: outcome.spun_ns,
-            habits: outcome.habits,
-            spin_given_up: outcome.spin_given_up,
-            waited_for_cpu_ns: outcome.waited_for_cpu_ns,
-        });
+        samples.extend(measured.sample);
+        threads.push(outcome.thread_use);
     }
     let latencies = gathered.intervals.measured();
     let warm_up_ns = plan.warm_up_ns.min(duration_ns);

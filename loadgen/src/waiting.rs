@@ -6,571 +6,404 @@
 //! much as is usual on this machine, and what is then left is waited busily. A wait that is no longer than
 //! both together is busy from its start: it costs more CPU than the sleep, by at most the usual lateness, and
 //! ends in time.
+//!
+//! ```text
+//! Waiting::wait → Habits: until when, and how → busily: Events::look, again and again
+//!                                             → asleep: Events::wait_until
+//!                                             → with slack: busily while Soon says so, then
+//!                                               Events::wait_within, with the next timer set by Ahead
+//! ```
 
-use crate::clock::{now_ns, thread_cpu_ns};
-use crate::epoll::Epoll;
-use crate::machine::Busily;
-use crate::plan::{Pacing, Plan};
+mod ahead;
+mod crowding;
+mod habits;
+mod soon;
 
-/// Sleeps that are measured before the run, and how long each is: long enough for the CPU to idle as deeply
-/// as it does.
-const SLEEPS: usize = 150;
-const SLEEP_NS: u64 = 400_000;
-/// A measured cost or lateness over this is not believed: something else disturbed.
-const SLEEP_COST_NS_MAX: u64 = 50_000;
-const WAKES_LATE_NS_MAX: u64 = 100_000;
-/// Where the spin fits itself to the machine: at least and at most this long.
-const SPIN_NS_MIN: u64 = 50_000;
-const SPIN_NS_MAX: u64 = 1_000_000;
+pub use habits::{Busy, Habits, Wait};
 
-/// How one thread waits in this run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Habits {
-    /// Busily from this long before each due time, and for as long after each send, when the answer may come.
-    pub spin_ns: u64,
-    /// How much later than asked for a sleep ends, in half of the cases.
-    pub wakes_late_ns: u64,
-    /// CPU time of one sleep until a certain time.
-    pub sleep_cost_ns: u64,
-    pub busy: Busy,
-    /// How much later than it is due a request may leave; then no due time is waited for busily.
-    pub slack_ns: u64,
-    /// With slack: how late sleeps of this run have ended, in about half of the cases. They are shorter than
-    /// those measured before it, and end sooner.
-    slack_wakes_late_ns: u64,
-}
+use std::io;
 
-/// How much of its waiting a thread may do busily.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Busy {
-    /// `--spin off`: every wait is a sleep, and ends as late as the machine wakes its sleepers.
-    #[default]
-    Never,
-    /// The end of a wait, as long as all of it is no more than [`SPARING_SHARE`] of the time.
-    Sparingly,
-    Freely,
-}
+use crate::clock;
+use crate::epoll::{Epoll, Waited};
+use ahead::Ahead;
+use crowding::Crowding;
+use soon::Soon;
 
-/// A twentieth.
-const SPARING_SHARE: u64 = 20;
-
-impl Busy {
-    /// Whether a thread that has spun for so long in that time may do so again.
-    fn allows(self, spun_ns: u64, elapsed_ns: u64) -> bool {
-        match self {
-            Self::Never => false,
-            Self::Sparingly => spun_ns <= elapsed_ns / SPARING_SHARE,
-            Self::Freely => true,
-        }
-    }
-}
-
-/// A thread that spins and waits for its CPU for more than this share of the time takes it from others, the
-/// service perhaps …
-const WAITED_SHARE_MAX: f64 = 0.05;
-/// … if that lasts for so many looks, a tenth of a second each.
-const LOOKS: u32 = 3;
-
-/// Notices that others need the CPU on which a thread spins.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Crowding {
-    last: Option<(u64, u64)>,
-    crowded: u32,
-}
-
-impl Crowding {
-    /// `waited_ns`: how long the thread has waited for a CPU up to now. True if it had better not spin.
-    pub fn look(&mut self, now_ns: u64, waited_ns: u64) -> bool {
-        let Some((then_ns, before_ns)) = self.last else {
-            self.last = Some((now_ns, waited_ns));
-            return false;
-        };
-        if now_ns - then_ns < LOOK_NS {
-            return false;
-        }
-        let waited = waited_ns.saturating_sub(before_ns) as f64 / (now_ns - then_ns) as f64;
-        self.last = Some((now_ns, waited_ns));
-        self.crowded = if waited > WAITED_SHARE_MAX { self.crowded + 1 } else { 0 };
-        self.crowded >= LOOKS
-    }
-}
-
-const LOOK_NS: u64 = 90_000_000;
-/// What one sleep that ends late, or in time, teaches of how late they usually end.
-const LEARNT_NS: u64 = 200;
-
-/// Whether answers come so soon that it is cheaper to wait for them busily than to sleep and be woken.
-///
-/// Each wait in vain puts the next try off for twice as long as the one before, so that a slow service costs
-/// next to nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Soon {
-    in_vain: u32,
-    left_out: u32,
-}
-
-/// Of so many waits at least one is tried: two to the power of this.
-const TRIED_LEAST: u32 = 7;
-
-impl Soon {
-    /// Asked once before each wait. One that a due request cuts short teaches nothing: it is tried only as
-    /// long as answers come soon.
-    pub fn may_be_tried(&mut self, cut_short: bool) -> bool {
-        let tried = self.left_out == 0 && (self.in_vain == 0 || !cut_short);
-        self.left_out = self.left_out.saturating_sub(1);
-        tried
-    }
-
-    pub fn tried(&mut self, came: bool) {
-        self.in_vain = if came { 0 } else { (self.in_vain + 1).min(TRIED_LEAST) };
-        self.left_out = (1 << self.in_vain) - 1;
-    }
-}
-
-/// Guesses how long after this wait the next one ends, for a timer that is set ahead costs less.
-///
-/// At a constant rate waits end at about equal distances. A guess that turns out wrong costs a wake, so none
-/// is made unless those before it would have been right.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ahead {
-    /// When the last wait ended, until the next begins.
-    ended_ns: Option<u64>,
-    /// How far apart the ends of waits are, about.
-    apart_ns: u64,
-    right: u32,
-}
-
-/// So many guesses in a row are to be right before one counts …
-const RIGHT_LEAST: u32 = 4;
-/// … and more than these are forgotten, so that a time of other waits is noticed soon.
-const RIGHT_MOST: u32 = 8;
-
-impl Ahead {
-    pub fn ended(&mut self, until_ns: u64) {
-        self.ended_ns = Some(until_ns);
-    }
-
-    /// A wait begins that is to end between these; how long after it the next one will.
-    pub fn begins(&mut self, earliest_ns: u64, wanted_ns: u64, latest_ns: u64) -> Option<u64> {
-        if let Some(ended_ns) = self.ended_ns.take() {
-            let was_right = (earliest_ns..=latest_ns).contains(&(ended_ns + self.apart_ns));
-            self.right = if was_right { (self.right + 1).min(RIGHT_MOST) } else { self.right / 2 };
-            let apart_ns = wanted_ns.saturating_sub(ended_ns);
-            // An eighth of what is new: the mean of the last few.
-            self.apart_ns = if self.apart_ns == 0 { apart_ns } else { (7 * self.apart_ns + apart_ns) / 8 };
-        }
-        (self.right >= RIGHT_LEAST).then_some(self.apart_ns)
-    }
-}
-
-impl Habits {
-    pub fn measured(epoll: &mut Epoll, plan: &Plan, busily: Busily) -> std::io::Result<Self> {
-        if plan.pacing == Pacing::ClosedLoop {
-            return Ok(Self::default());
-        }
-        let mut late_ns = [0; SLEEPS];
-        let cpu_before_ns = thread_cpu_ns();
-        for late_ns in &mut late_ns {
-            let until_ns = now_ns() + SLEEP_NS;
-            epoll.wait_until(until_ns)?;
-            *late_ns = now_ns().saturating_sub(until_ns);
-        }
-        let sleep_cost_ns = (thread_cpu_ns() - cpu_before_ns) / SLEEPS as u64;
-        late_ns.sort_unstable();
-        // The very latest is not the machine's habit but its accident; one in a hundred is what a p99 shows.
-        let (median_ns, nearly_all_ns) = (late_ns[SLEEPS / 2], late_ns[SLEEPS - 1 - SLEEPS / 100]);
-        let spin_ns = match busily {
-            Busily::Never | Busily::Sparingly => 0,
-            Busily::For(time) => time.as_nanos() as u64,
-            Busily::Fitting => (nearly_all_ns * 2).clamp(SPIN_NS_MIN, SPIN_NS_MAX),
-        };
-        let busy = match busily {
-            Busily::Never => Busy::Never,
-            Busily::Sparingly => Busy::Sparingly,
-            Busily::For(_) | Busily::Fitting => Busy::Freely,
-        };
-        let (wakes_late_ns, sleep_cost_ns) =
-            (median_ns.min(WAKES_LATE_NS_MAX), sleep_cost_ns.min(SLEEP_COST_NS_MAX));
-        Ok(Self {
-            spin_ns,
-            wakes_late_ns,
-            sleep_cost_ns,
-            busy,
-            slack_ns: plan.slack_ns,
-            slack_wakes_late_ns: wakes_late_ns,
-        })
-    }
-
-    /// From now on others have the CPU.
-    pub fn stop_spinning(&mut self) {
-        (self.spin_ns, self.busy) = (0, Busy::Sparingly);
-    }
-
-    /// As [`Habits::wait`], by a thread that has spun for so long in that time.
-    pub fn wait_after(
-        &self,
-        spun_ns: u64,
-        elapsed_ns: u64,
-        now_ns: u64,
-        due_ns: u64,
-        housekeeping_ns: u64,
-        answer: Option<u64>,
-    ) -> Wait {
-        let may_be_busy = self.busy.allows(spun_ns, elapsed_ns);
-        if self.slack_ns > 0 {
-            return self.wait_slack(now_ns, due_ns, housekeeping_ns, may_be_busy);
-        }
-        if may_be_busy {
-            return self.wait(now_ns, due_ns, housekeeping_ns, answer);
-        }
-        let until_ns = due_ns.min(housekeeping_ns);
-        if until_ns <= now_ns { Wait::NotAtAll } else { Wait::Asleep(until_ns) }
-    }
-
-    /// A sleep that was to end then ended so late.
-    pub fn woke_late(&mut self, late_ns: u64) {
-        let now_ns = &mut self.slack_wakes_late_ns;
-        *now_ns = if late_ns > *now_ns {
-            (*now_ns + LEARNT_NS).min(WAKES_LATE_NS_MAX)
-        } else {
-            now_ns.saturating_sub(LEARNT_NS)
-        };
-    }
-
-    /// Asleep as long as the request may wait; who wakes late meanwhile finds more that are due, and sends
-    /// all of them.
-    fn wait_slack(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64, may_be_busy: bool) -> Wait {
-        if due_ns.min(housekeeping_ns) <= now_ns {
-            return Wait::NotAtAll;
-        }
-        if due_ns >= housekeeping_ns {
-            return Wait::Asleep(housekeeping_ns);
-        }
-        let wanted_ns = due_ns + self.slack_ns.saturating_sub(self.slack_wakes_late_ns);
-        let latest_ns = (due_ns + self.slack_ns).min(housekeeping_ns);
-        let answer_by_ns = if may_be_busy { (now_ns + self.sleep_cost_ns).min(due_ns) } else { now_ns };
-        Wait::Within { answer_by_ns, earliest_ns: due_ns, wanted_ns: wanted_ns.min(latest_ns), latest_ns }
-    }
-
-    /// `answer_sent_ns`: when the last request left, if an answer is awaited.
-    fn wait(&self, now_ns: u64, due_ns: u64, housekeeping_ns: u64, answer_sent_ns: Option<u64>) -> Wait {
-        let until_ns = due_ns.min(housekeeping_ns);
-        let wake_ns = due_ns.saturating_sub(self.spin_ns.max(self.wakes_late_ns)).min(housekeeping_ns);
-        let answer_by_ns = answer_sent_ns.map_or(0, |sent_ns| sent_ns + self.spin_ns);
-        if until_ns <= now_ns {
-            Wait::NotAtAll
-        } else if wake_ns <= now_ns + self.sleep_cost_ns {
-            Wait::Busily(until_ns)
-        } else if answer_by_ns > now_ns {
-            Wait::Busily(answer_by_ns.min(wake_ns))
-        } else {
-            Wait::Asleep(wake_ns)
-        }
-    }
-}
-
-/// Until when, and how; answers end each of them.
-#[derive(Debug, PartialEq)]
-pub enum Wait {
-    NotAtAll,
-    Busily(u64),
-    Asleep(u64),
-    /// Asleep until the time wanted, or until another between these if the timer is set to that already. For
-    /// an answer that comes by then it is cheaper to wait busily.
-    Within {
-        answer_by_ns: u64,
+/// What a thread waits on. Each wait returns how many events there are.
+pub trait Events {
+    fn now_ns(&mut self) -> u64;
+    fn look(&mut self) -> io::Result<usize>;
+    fn wait_until(&mut self, until_ns: u64) -> io::Result<usize>;
+    /// See [`Epoll::wait_within`].
+    fn wait_within(
+        &mut self,
         earliest_ns: u64,
         wanted_ns: u64,
         latest_ns: u64,
-    },
+        ahead_ns: Option<u64>,
+    ) -> io::Result<Waited>;
 }
 
-/// Looks for events until one comes or the time has come; how many came, and how long there was nothing to
-/// do.
-///
-/// Only looks that found nothing were time to spare: a thread that always finds an answer has none.
-pub fn busily<E>(
-    until_ns: u64,
-    mut clock_ns: impl FnMut() -> u64,
-    mut look: impl FnMut() -> Result<usize, E>,
-) -> Result<(usize, u64), E> {
-    let from_ns = clock_ns();
-    let mut idle_until_ns = from_ns;
-    loop {
-        let count = look()?;
+impl Events for Epoll {
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        clock::now_ns()
+    }
+
+    #[inline]
+    fn look(&mut self) -> io::Result<usize> {
+        Self::look(self)
+    }
+
+    #[inline]
+    fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
+        Self::wait_until(self, until_ns)
+    }
+
+    #[inline]
+    fn wait_within(
+        &mut self,
+        earliest_ns: u64,
+        wanted_ns: u64,
+        latest_ns: u64,
+        ahead_ns: Option<u64>,
+    ) -> io::Result<Waited> {
+        Self::wait_within(self, earliest_ns, wanted_ns, latest_ns, ahead_ns)
+    }
+}
+
+/// What one wait is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Awaited {
+    /// How long the run has lasted.
+    pub elapsed_ns: u64,
+    /// When the next request is due.
+    pub due_ns: u64,
+    /// When sending ends.
+    pub end_ns: u64,
+    /// When the last request left, if an answer is awaited.
+    pub answer_sent_ns: Option<u64>,
+    /// Connections are being opened.
+    pub opening: bool,
+}
+
+/// The waits of one thread, and what it learns by them. Times are monotonic nanoseconds.
+#[derive(Debug)]
+pub struct Waiting {
+    habits: Habits,
+    /// How the thread meant to wait when the run began.
+    spin_at_first_ns: u64,
+    /// None if others may need the CPU as they like.
+    crowding: Option<Crowding>,
+    soon: Soon,
+    ahead: Ahead,
+    /// Time waited busily, when there was nothing else to do.
+    spun_ns: u64,
+    /// When events were last asked for and came: an answer among them had come by then.
+    looked_ns: u64,
+    /// When something besides requests and answers is to be done: no wait is longer.
+    housekeeping_ns: u64,
+}
+
+impl Waiting {
+    /// `yields`: who waits busily ends that if others need the CPU.
+    pub fn new(habits: Habits, yields: bool) -> Self {
+        Self {
+            habits,
+            spin_at_first_ns: habits.spin_ns,
+            crowding: yields.then(Crowding::default),
+            soon: Soon::default(),
+            ahead: Ahead::default(),
+            spun_ns: 0,
+            looked_ns: u64::MAX,
+            housekeeping_ns: 0,
+        }
+    }
+
+    pub fn habits(&self) -> Habits {
+        self.habits
+    }
+
+    /// Others needed the CPU.
+    pub fn has_given_up_spin(&self) -> bool {
+        self.habits.spin_ns < self.spin_at_first_ns
+    }
+
+    pub fn spun_ns(&self) -> u64 {
+        self.spun_ns
+    }
+
+    /// What is there to be handled had come by then.
+    #[inline]
+    pub fn looked_ns(&self) -> u64 {
+        self.looked_ns
+    }
+
+    /// Nothing that had come by then is still to be handled.
+    pub fn has_looked(&mut self, at_ns: u64) {
+        self.looked_ns = at_ns;
+    }
+
+    #[inline]
+    pub fn housekeeping_ns(&self) -> u64 {
+        self.housekeeping_ns
+    }
+
+    pub fn keep_house_at(&mut self, at_ns: u64) {
+        self.housekeeping_ns = at_ns;
+    }
+
+    /// Then, or earlier.
+    pub fn keep_house_by(&mut self, at_ns: u64) {
+        self.housekeeping_ns = self.housekeeping_ns.min(at_ns);
+    }
+
+    /// Looks whether others need the CPU on which this thread spins, and then spins no more.
+    /// `waited_for_cpu_ns`: how long it has waited for one so far, asked only of a thread that spins.
+    pub fn mind_others(&mut self, now_ns: u64, waited_for_cpu_ns: impl FnOnce() -> Option<u64>) {
+        let Some(crowding) = self.crowding.as_mut().filter(|_| self.habits.spin_ns > 0) else { return };
+        if waited_for_cpu_ns().is_some_and(|waited_ns| crowding.look(now_ns, waited_ns)) {
+            self.habits.stop_spinning();
+        }
+    }
+
+    /// Waits for events until the next request is due or something else is to be done, or less long; returns
+    /// how many there are.
+    #[inline]
+    pub fn wait(&mut self, events: &mut impl Events, now_ns: u64, awaited: &Awaited) -> io::Result<usize> {
+        let count = self.wait_as_habit_is(events, now_ns, awaited)?;
         if count > 0 {
-            return Ok((count, idle_until_ns - from_ns));
+            self.looked_ns = events.now_ns();
         }
-        idle_until_ns = clock_ns();
-        if idle_until_ns >= until_ns {
-            return Ok((0, idle_until_ns - from_ns));
+        Ok(count)
+    }
+
+    fn wait_as_habit_is(
+        &mut self,
+        events: &mut impl Events,
+        now_ns: u64,
+        awaited: &Awaited,
+    ) -> io::Result<usize> {
+        let Awaited { elapsed_ns, due_ns, end_ns, answer_sent_ns, opening } = *awaited;
+        let others_ns = self.housekeeping_ns.min(end_ns);
+        match self.habits.wait_after(self.spun_ns, elapsed_ns, now_ns, due_ns, others_ns, answer_sent_ns) {
+            Wait::NotAtAll => events.look(),
+            Wait::Asleep(until_ns) => events.wait_until(until_ns),
+            // Where nothing is under way no look delays what is due; that a free connection was closed is
+            // seen behind that.
+            Wait::Busily(until_ns) => self.spin(events, until_ns, answer_sent_ns.is_some() || opening),
+            Wait::Within { answer_by_ns, earliest_ns, wanted_ns, latest_ns } => {
+                let answer_by_ns = if answer_sent_ns.is_some() { answer_by_ns } else { 0 };
+                self.wait_within(events, now_ns, answer_by_ns, (earliest_ns, wanted_ns, latest_ns))
+            }
         }
-        std::hint::spin_loop();
+    }
+
+    /// See [`Wait::Within`].
+    fn wait_within(
+        &mut self,
+        events: &mut impl Events,
+        now_ns: u64,
+        answer_by_ns: u64,
+        (earliest_ns, wanted_ns, latest_ns): (u64, u64, u64),
+    ) -> io::Result<usize> {
+        // A try that a due request ends early says nothing.
+        let cut_short = answer_by_ns >= earliest_ns;
+        if answer_by_ns > now_ns && self.soon.may_be_tried(cut_short) {
+            let count = self.spin(events, answer_by_ns, true)?;
+            if count > 0 || !cut_short {
+                self.soon.tried(count > 0);
+            }
+            if count > 0 || cut_short {
+                return Ok(count);
+            }
+        }
+        let ahead_ns = self.ahead.begins(earliest_ns, wanted_ns, latest_ns);
+        let waited = events.wait_within(earliest_ns, wanted_ns, latest_ns, ahead_ns)?;
+        if let Some(until_ns) = waited.until_ns {
+            self.habits.woke_late(events.now_ns().saturating_sub(until_ns));
+            self.ahead.ended(until_ns);
+        }
+        Ok(waited.count)
+    }
+
+    /// Waits busily until events come, if any may, or the time has come; how many there are.
+    ///
+    /// Only looks that found nothing were time to spare: a thread that always finds an answer has none.
+    #[inline]
+    fn spin(&mut self, events: &mut impl Events, until_ns: u64, events_may_come: bool) -> io::Result<usize> {
+        let from_ns = events.now_ns();
+        let mut idle_until_ns = from_ns;
+        let count = loop {
+            let count = if events_may_come { events.look()? } else { 0 };
+            if count > 0 {
+                break count;
+            }
+            idle_until_ns = events.now_ns();
+            if idle_until_ns >= until_ns {
+                break 0;
+            }
+            std::hint::spin_loop();
+        };
+        self.spun_ns += idle_until_ns - from_ns;
+        Ok(count)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
-    use crate::uniform::NEVER;
 
     const US: u64 = 1000;
     const FAR: u64 = 1_000_000 * US;
 
-    #[test]
-    fn what_is_due_is_not_waited_for() {
-        let habits = Habits {
-            spin_ns: 50 * US,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Freely,
-            ..Habits::default()
-        };
-        assert_eq!(habits.wait(100 * US, 100 * US, FAR, None), Wait::NotAtAll);
-        assert_eq!(habits.wait(100 * US, FAR, 99 * US, None), Wait::NotAtAll);
+    /// A clock that each look at it sets on by 10 ns, and each sleep to its end and 3 us; which look for
+    /// events finds one, from 0; what was called.
+    #[derive(Default)]
+    struct Scripted {
+        now_ns: u64,
+        found_at: Option<usize>,
+        looks: usize,
+        slept_until_ns: Vec<u64>,
+        ahead_ns: Vec<Option<u64>>,
     }
 
-    #[test]
-    fn a_wait_no_longer_than_a_sleep_costs_is_made_busily_and_a_longer_one_asleep() {
-        let sparing = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 0,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Sparingly,
-            ..Habits::default()
-        };
-        assert_eq!(sparing.wait(0, 5 * US, FAR, None), Wait::Busily(5 * US));
-        assert_eq!(sparing.wait(0, 6 * US, FAR, None), Wait::Asleep(6 * US));
-        assert_eq!(sparing.wait(0, 6 * US, FAR, Some(0)), Wait::Asleep(6 * US), "an answer wakes by itself");
-    }
-
-    #[test]
-    fn the_timer_is_set_early_by_as_much_as_sleepers_wake_late_and_the_rest_is_waited_for_busily() {
-        let sparing = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Sparingly,
-            ..Habits::default()
-        };
-        assert_eq!(sparing.wait(0, 500 * US, FAR, None), Wait::Asleep(480 * US));
-        assert_eq!(sparing.wait(483 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
-    }
-
-    #[test]
-    fn with_spin_the_last_part_of_a_wait_is_busy_and_so_is_the_time_in_which_an_answer_may_come() {
-        let spin = Habits {
-            spin_ns: 50 * US,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Freely,
-            ..Habits::default()
-        };
-        assert_eq!(spin.wait(0, 500 * US, FAR, None), Wait::Asleep(450 * US));
-        assert_eq!(spin.wait(450 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
-        assert_eq!(spin.wait(10 * US, 500 * US, FAR, Some(0)), Wait::Busily(50 * US));
-        assert_eq!(spin.wait(50 * US, 500 * US, FAR, Some(0)), Wait::Asleep(450 * US));
-    }
-
-    #[test]
-    fn where_nothing_is_due_it_sleeps_until_there_is_something_else_to_do() {
-        assert_eq!(Habits::default().wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
-        let dear = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 40 * US,
-            sleep_cost_ns: 30 * US,
-            busy: Busy::Sparingly,
-            ..Habits::default()
-        };
-        assert_eq!(dear.wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
-    }
-
-    #[test]
-    fn off_never_waits_busily_however_short_the_wait() {
-        let off = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Never,
-            ..Habits::default()
-        };
-        for due_us in [1, 5, 20, 500] {
-            assert_eq!(
-                off.wait_after(0, FAR, 0, due_us * US, FAR, Some(0)),
-                Wait::Asleep(due_us * US),
-                "due_us={due_us}"
-            );
+    impl Events for Scripted {
+        fn now_ns(&mut self) -> u64 {
+            self.now_ns += 10;
+            self.now_ns
         }
-        assert_eq!(off.wait_after(0, FAR, 9, 9, FAR, None), Wait::NotAtAll);
+
+        fn look(&mut self) -> io::Result<usize> {
+            self.looks += 1;
+            Ok(usize::from(self.found_at == Some(self.looks - 1)))
+        }
+
+        fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
+            self.slept_until_ns.push(until_ns);
+            self.now_ns = until_ns + 3 * US;
+            Ok(0)
+        }
+
+        fn wait_within(
+            &mut self,
+            _: u64,
+            wanted_ns: u64,
+            _: u64,
+            ahead_ns: Option<u64>,
+        ) -> io::Result<Waited> {
+            self.ahead_ns.push(ahead_ns);
+            self.wait_until(wanted_ns).map(|count| Waited { count, until_ns: Some(wanted_ns) })
+        }
+    }
+
+    fn waiting(habits: Habits) -> Waiting {
+        let mut waiting = Waiting::new(habits, true);
+        waiting.keep_house_at(FAR);
+        waiting
+    }
+
+    fn spinning() -> Waiting {
+        waiting(Habits { spin_ns: 50 * US, busy: Busy::Freely, ..Habits::default() })
+    }
+
+    fn until(due_ns: u64) -> Awaited {
+        Awaited { elapsed_ns: 0, due_ns, end_ns: FAR, answer_sent_ns: Some(0), opening: false }
     }
 
     #[test]
-    fn with_slack_a_thread_sleeps_past_the_due_time_and_wakes_when_the_slack_is_over() {
-        let spin = Habits {
-            spin_ns: 50 * US,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Freely,
-            slack_ns: 0,
-            slack_wakes_late_ns: 20 * US,
-        };
-        let wait = |slack_us: u64, now_us: u64, due_us: u64| {
-            let slack = Habits { slack_ns: slack_us * US, ..spin };
-            slack.wait_after(0, FAR, now_us * US, due_us * US, FAR, Some(0))
-        };
-        let within = |earliest_us: u64, wanted_us: u64, latest_us: u64| Wait::Within {
-            answer_by_ns: 5 * US,
-            earliest_ns: earliest_us * US,
-            wanted_ns: wanted_us * US,
-            latest_ns: latest_us * US,
-        };
-        assert_eq!(wait(50, 0, 10), within(10, 40, 60));
-        assert_eq!(
-            wait(10, 0, 10),
-            within(10, 10, 20),
-            "late by no more than the machine wakes its sleepers"
+    fn a_look_that_finds_an_answer_is_no_time_to_spare_and_looks_that_find_nothing_are() {
+        for (found_at, until_ns, count, spun_ns) in
+            [(Some(0), 1000, 1, 0), (Some(3), 1000, 1, 30), (None, 50, 0, 40)]
+        {
+            let (mut waiting, mut events) = (spinning(), Scripted { found_at, ..Scripted::default() });
+            let found = waiting.wait(&mut events, 0, &until(until_ns)).unwrap();
+            assert_eq!((found, waiting.spun_ns()), (count, spun_ns), "found_at={found_at:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_found_had_come_when_it_was_looked_for_and_a_wait_without_events_changes_nothing() {
+        let (mut waiting, mut events) = (spinning(), Scripted { found_at: Some(7), ..Scripted::default() });
+        waiting.has_looked(0);
+        waiting.wait(&mut events, 0, &until(50)).unwrap();
+        assert_eq!((waiting.looked_ns(), events.looks), (0, 4));
+        waiting.wait(&mut events, 50, &until(1000)).unwrap();
+        assert_eq!((waiting.looked_ns(), events.looks), (100, 8));
+    }
+
+    #[test]
+    fn where_nothing_can_come_the_end_of_a_wait_is_busy_without_a_look() {
+        for (opening, looks) in [(false, 0), (true, 99)] {
+            let mut events = Scripted::default();
+            let awaited = Awaited { answer_sent_ns: None, opening, ..until(1000) };
+            spinning().wait(&mut events, 0, &awaited).unwrap();
+            assert_eq!((events.looks, events.now_ns), (looks, 1000), "opening={opening}");
+        }
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_until_housekeeping_or_the_end() {
+        let mut asleep = waiting(Habits::default());
+        let mut events = Scripted::default();
+        for (housekeeping_us, end_us) in [(70, 900), (800, 90)] {
+            asleep.keep_house_at(housekeeping_us * US);
+            let awaited = Awaited { end_ns: end_us * US, ..until(FAR) };
+            asleep.wait(&mut events, 0, &awaited).unwrap();
+        }
+        asleep.keep_house_by(60 * US);
+        asleep.keep_house_by(500 * US);
+        asleep.wait(&mut events, 0, &until(FAR)).unwrap();
+        assert_eq!(events.slept_until_ns, [70 * US, 90 * US, 60 * US]);
+    }
+
+    /// With slack, an answer is awaited or not; how many looks there were, and until when it slept then.
+    fn within_slack(found_at: Option<usize>, answer_sent_ns: Option<u64>) -> (usize, Vec<u64>) {
+        let habits = Habits { sleep_cost_ns: US, busy: Busy::Freely, slack_ns: 50 * US, ..Habits::default() };
+        let mut events = Scripted { found_at, ..Scripted::default() };
+        let awaited = Awaited { answer_sent_ns, ..until(20 * US) };
+        waiting(habits).wait(&mut events, 0, &awaited).unwrap();
+        (events.looks, events.slept_until_ns)
+    }
+
+    #[test]
+    fn with_slack_an_answer_that_comes_soon_saves_a_sleep_and_none_is_looked_for_where_none_is_awaited() {
+        assert_eq!(within_slack(Some(9), Some(0)), (10, vec![]));
+        assert_eq!(within_slack(None, Some(0)), (99, vec![70 * US]));
+        assert_eq!(within_slack(None, None), (0, vec![70 * US]));
+    }
+
+    #[test]
+    fn with_slack_sleeps_of_the_run_teach_how_early_to_wake_and_when_the_next_will_end() {
+        let habits = Habits { slack_ns: 50 * US, ..Habits::default() };
+        let (mut waiting, mut events) = (waiting(habits), Scripted::default());
+        for wait in 1..=100 {
+            let now_ns = events.now_ns;
+            waiting.wait(&mut events, now_ns, &until(wait * 100 * US)).unwrap();
+        }
+        let last = events.slept_until_ns.last().unwrap() - 100 * 100 * US;
+        assert!(
+            (46 * US..=48 * US).contains(&last),
+            "sleeps end 3 us late: woken {last} ns behind the due time"
         );
-        assert_eq!(wait(50, 10, 10), Wait::NotAtAll, "who is awake sends");
-        assert_eq!(wait(50, 0, NEVER / US), Wait::Asleep(FAR));
+        let ahead_ns = events.ahead_ns.last().unwrap().unwrap();
+        assert!((99 * US..=101 * US).contains(&ahead_ns), "{ahead_ns}");
+        assert_eq!(events.ahead_ns[0], None);
     }
 
     #[test]
-    fn with_slack_only_an_answer_is_waited_for_busily_no_longer_than_a_sleep_costs_or_until_one_is_due() {
-        let answer_by = |busy: Busy, spun_us: u64, due_us: u64| {
-            let slack = Habits { sleep_cost_ns: 5 * US, busy, slack_ns: 50 * US, ..Habits::default() };
-            match slack.wait_after(spun_us * US, 1000 * US, 100 * US, due_us * US, FAR, Some(0)) {
-                Wait::Within { answer_by_ns, .. } => answer_by_ns / US,
-                other => panic!("{other:?}"),
+    fn who_is_to_yield_gives_up_spinning_when_others_need_the_cpu_and_is_not_asked_again() {
+        for (yields, given_up) in [(true, true), (false, false)] {
+            let mut waiting = Waiting::new(spinning().habits, yields);
+            let mut asked = 0;
+            for tenth in 0..10 {
+                waiting.mind_others(tenth * 100_000 * US, || {
+                    asked += 1;
+                    Some(tenth * 60_000 * US)
+                });
             }
-        };
-        assert_eq!([answer_by(Busy::Freely, 900, 120), answer_by(Busy::Freely, 900, 103)], [105, 103]);
-        assert_eq!([answer_by(Busy::Sparingly, 50, 120), answer_by(Busy::Sparingly, 51, 120)], [105, 100]);
-        assert_eq!(answer_by(Busy::Never, 0, 120), 100);
-    }
-
-    #[test]
-    fn with_slack_the_timer_is_set_early_by_as_much_as_sleeps_of_this_run_end_late() {
-        let mut slack = Habits { slack_ns: 50 * US, slack_wakes_late_ns: 40 * US, ..Habits::default() };
-        let mut random = fastrand::Rng::with_seed(5);
-        for _ in 0..2000 {
-            slack.woke_late(random.u64(5 * US..25 * US));
+            assert_eq!(waiting.has_given_up_spin(), given_up);
+            assert_eq!(asked, if yields { 4 } else { 0 });
         }
-        let Wait::Within { wanted_ns, .. } = slack.wait_after(0, FAR, 0, 100 * US, FAR, None) else {
-            panic!("a request is due")
-        };
-        assert!((132 * US..138 * US).contains(&wanted_ns), "seed=5: half of the sleeps end by {wanted_ns}");
-        (0..10_000).for_each(|_| slack.woke_late(FAR));
-        assert_eq!(slack.slack_wakes_late_ns, WAKES_LATE_NS_MAX);
-    }
-
-    #[test]
-    fn answers_that_come_soon_are_always_waited_for_and_of_others_one_wait_in_128() {
-        let tries = |comes: &dyn Fn(u32) -> bool| {
-            let mut soon = Soon::default();
-            let one = |wait| {
-                let tried = soon.may_be_tried(false);
-                if tried {
-                    soon.tried(comes(wait));
-                }
-                u32::from(tried)
-            };
-            (0..12_800).map(one).sum::<u32>()
-        };
-        assert_eq!(tries(&|_| true), 12_800);
-        assert!((100..=107).contains(&tries(&|_| false)), "{}", tries(&|_| false));
-        assert!(tries(&|wait| wait > 6400) > 6200, "a service that becomes quick is noticed");
-    }
-
-    #[test]
-    fn after_a_wait_in_vain_none_that_a_due_request_cuts_short_is_tried() {
-        let mut soon = Soon::default();
-        assert!(soon.may_be_tried(true), "answers have come soon so far");
-        soon.tried(false);
-        let cut_short: Vec<bool> = (0..5).map(|_| soon.may_be_tried(true)).collect();
-        assert_eq!((cut_short, soon.may_be_tried(false)), (vec![false; 5], true));
-    }
-
-    /// How many of the last 1 000 waits of these distances, each between a `before` the wanted time and a
-    /// `behind` after it, had a guess, and how many guesses were right.
-    fn guessed(mut apart_ns: impl FnMut() -> u64) -> (usize, usize) {
-        let (mut ahead, mut ended_ns, mut guess) = (Ahead::default(), 0, None);
-        let (mut made, mut right) = (0, 0);
-        for wait in 0..1100 {
-            let wanted_ns = ended_ns + apart_ns();
-            let (earliest_ns, latest_ns) = (wanted_ns - 30 * US, wanted_ns + 20 * US);
-            if let (Some(guess_ns), true) = (guess, wait >= 100) {
-                made += 1;
-                right += usize::from((earliest_ns..=latest_ns).contains(&(ended_ns + guess_ns)));
-            }
-            guess = ahead.begins(earliest_ns, wanted_ns, latest_ns);
-            ended_ns = wanted_ns;
-            ahead.ended(ended_ns);
-        }
-        (made, right)
-    }
-
-    #[test]
-    fn the_next_wait_is_guessed_where_waits_are_about_equal_and_hardly_ever_where_they_are_not() {
-        let mut random = fastrand::Rng::with_seed(11);
-        assert_eq!(guessed(|| 60 * US), (1000, 1000));
-        assert_eq!(guessed(|| random.u64(50 * US..70 * US)), (1000, 1000), "seed=11");
-        let (made, _) = guessed(|| (-random.f64().ln() * 1e6) as u64 + 30 * US);
-        assert!(made < 20, "seed=11: {made} guesses of waits that are drawn at random");
-    }
-
-    #[test]
-    fn who_shares_a_cpu_finishes_waits_busily_only_up_to_a_twentieth_of_the_time() {
-        let sparing = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Sparingly,
-            ..Habits::default()
-        };
-        assert_eq!(sparing.wait_after(50 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Busily(10 * US));
-        assert_eq!(sparing.wait_after(51 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Asleep(10 * US));
-    }
-
-    /// Looks every 100 ms at a thread that waited for its CPU for these milliseconds of each.
-    fn crowded_after(waited_ms: &[u64]) -> Option<usize> {
-        let (mut crowding, mut waited) = (Crowding::default(), 0);
-        crowding.look(0, 0);
-        waited_ms.iter().enumerate().position(|(look, ms)| {
-            waited += ms * 1000 * US;
-            crowding.look((look as u64 + 1) * 100_000 * US, waited)
-        })
-    }
-
-    #[test]
-    fn others_on_its_cpu_end_the_spin_if_they_stay() {
-        assert_eq!(crowded_after(&[0, 60, 20, 30, 40]), Some(3));
-        assert_eq!(crowded_after(&[60, 60, 0, 60, 60, 0, 4, 4, 4, 4]), None, "noise that passes is none");
-    }
-
-    /// Each look takes 10 ns, and the one of this number (from 0) finds an answer.
-    fn wait_busily(until_ns: u64, found_at: usize) -> (usize, u64) {
-        let (mut now_ns, mut looks) = (90, 0);
-        let clock_ns = || {
-            now_ns += 10;
-            now_ns
-        };
-        let look = || -> Result<usize, Infallible> {
-            looks += 1;
-            Ok(usize::from(looks > found_at))
-        };
-        busily(until_ns, clock_ns, look).unwrap()
-    }
-
-    #[test]
-    fn a_look_that_finds_an_answer_is_no_time_to_spare() {
-        assert_eq!(wait_busily(1000, 0), (1, 0));
-    }
-
-    #[test]
-    fn looks_that_find_nothing_are() {
-        assert_eq!(wait_busily(1000, 3), (1, 30));
-        assert_eq!(wait_busily(150, 99), (0, 50));
     }
 }

@@ -14,13 +14,12 @@ use crate::worker::{Links, Report, Worker};
 
 pub(super) fn worker_thread(
     plan: &Plan,
-    number: usize,
     second: Option<Endpoints>,
     links: Links,
     orders: &Receiver<Order>,
     answers: &Sender<Result<Value, String>>,
 ) {
-    reported(number, links.reports, || work(plan, number, second, links, orders, answers));
+    reported(links.thread, links.reports, || work(plan, second, links, orders, answers));
 }
 
 /// Whatever ends a thread before its last report is reported, so that nobody waits for it in vain.
@@ -42,7 +41,6 @@ fn reported(number: usize, reports: &Sender<(usize, Report)>, work: impl FnOnce(
 
 fn work(
     plan: &Plan,
-    number: usize,
     second: Option<Endpoints>,
     links: Links,
     orders: &Receiver<Order>,
@@ -50,24 +48,24 @@ fn work(
 ) -> Result<(), Error> {
     machine::exact_timers();
     machine::short_turns();
-    if let Some(cpu) = plan.pin.get(number % plan.pin.len().max(1)) {
+    if let Some(cpu) = plan.pin.get(links.thread % plan.pin.len().max(1)) {
         machine::pin_thread(*cpu)?;
     }
-    let mut script = plan.script.is_some().then(|| WorkerState::new(plan, number)).transpose()?;
+    let mut script = plan.script.is_some().then(|| WorkerState::new(plan, links.thread)).transpose()?;
     let Some(Order::Init(endpoints)) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
     if let Some(script) = &mut script {
         script.init(plan, endpoints[0].clone())?;
     }
-    let _ = links.reports.send((number, Report::Initialized));
+    links.report(Report::Initialized);
     let Some(Order::Connect) = serve(orders, answers, script.as_ref()) else { return Ok(()) };
     let busily = machine::busily(plan, &endpoints);
     let endpoints = [endpoints.clone(), second.unwrap_or(endpoints)];
-    let mut worker = Worker::new(plan, number, endpoints, links, busily, script)?;
+    let mut worker = Worker::new(plan, endpoints, links, busily, script)?;
     let opened = worker.open_all();
-    let _ = links.reports.send((number, Report::Ready(opened)));
+    links.report(Report::Ready(opened));
     let Ok(Order::Go(start_ns)) = orders.recv() else { return Ok(()) };
     let (outcome, script) = worker.run(start_ns, orders);
-    let _ = links.reports.send((number, Report::Finished(Box::new(outcome))));
+    links.report(Report::Finished(Box::new(outcome)));
     // `done` may ask for globals and set them, until the main state is gone.
     let _ = serve(orders, answers, script.as_ref());
     Ok(())

@@ -1,7 +1,7 @@
 //! What a worker needs to be heard, and what it tells; what it is told is an [`crate::order::Order`].
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use crate::error::Error;
@@ -9,18 +9,28 @@ use crate::live::Board;
 use crate::measurement::{Calibration, Measured};
 use crate::opening_times::OpeningTimes;
 use crate::reconnecting::Reconnecting;
-use crate::sample::Sample;
-use crate::thread_use::UsedBy;
-use crate::waiting::Habits;
+use crate::thread_use::{ThreadUse, UsedBy};
 use crate::worker::Opened;
 
-/// Where a worker is heard, and what ends it early.
+/// Where the worker of one thread is heard, and what ends it early.
 #[derive(Clone, Copy)]
 pub struct Links<'a> {
+    pub thread: usize,
     pub reports: &'a Sender<(usize, Report)>,
     pub stop: &'a AtomicBool,
     /// Where the line on a terminal is made from; none without one.
     pub board: Option<&'a Board>,
+}
+
+impl Links<'_> {
+    /// Nobody may listen any more; then there is nobody to tell.
+    pub fn report(&self, report: Report) {
+        let _ = self.reports.send((self.thread, report));
+    }
+
+    pub fn is_called_off(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// What a worker tells.
@@ -38,26 +48,16 @@ pub enum Report {
 /// What a thread has to say at the end.
 pub struct Outcome {
     pub thread: usize,
-    pub connections: usize,
     pub measured: Measured,
     pub reconnecting: Reconnecting,
     pub opening_times: OpeningTimes,
     /// How many connections have been open at each endpoint.
     pub endpoints: BTreeMap<String, u64>,
-    pub sample: Option<Sample>,
+    pub thread_use: ThreadUse,
     /// What it had used when each step began, and when sending ended; empty at one rate.
-    pub used: Vec<UsedBy>,
+    pub used_by_steps: Vec<UsedBy>,
     /// How long requests were sent.
     pub sent_for_ns: u64,
-    pub wall_ns: u64,
-    pub cpu_ns: u64,
-    /// Of the CPU time: waiting busily for the next due time.
-    pub spun_ns: u64,
-    pub habits: Habits,
-    /// Others needed the CPU.
-    pub spin_given_up: bool,
-    /// Ready to run, but another had the CPU; none if the kernel does not tell.
-    pub waited_for_cpu_ns: Option<u64>,
     /// A script's error, or the machine's.
     pub failure: Option<Error>,
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
-use std::sync::atomic::Ordering;
 
 use super::reached::Reached;
 use super::{Worker, token};
@@ -142,7 +141,7 @@ impl Worker<'_> {
             let all_open = next == self.connections.len()
                 && self.opening.connecting == 0
                 && !self.opening.retries.has_first();
-            if all_open || now >= deadline_ns || self.stop.load(Ordering::Relaxed) {
+            if all_open || now >= deadline_ns || self.links.is_called_off() {
                 let missing = self.connections.iter().filter(|connection| !connection.is_idle()).count();
                 (next..self.connections.len()).for_each(|place| self.open(place));
                 return Opened { missing, problem: self.opening.problem.take() };
@@ -172,7 +171,7 @@ impl Worker<'_> {
         self.opening.connecting += 1;
         let give_up_ns = began_ns + self.plan.timeout_ns;
         self.opening.deadlines.push_back((give_up_ns, place, connection.generation));
-        self.housekeeping_ns = self.housekeeping_ns.min(give_up_ns);
+        self.waiting.keep_house_by(give_up_ns);
         Ok(())
     }
 
@@ -195,7 +194,7 @@ impl Worker<'_> {
     /// Goes on with a handshake; when it is done the connection is open.
     pub(super) fn shake(&mut self, place: usize) {
         let connection = &mut self.connections[place];
-        match connection.shake(&mut self.cipher) {
+        match connection.shake(&mut self.room.cipher) {
             Ok(None) => self.look_again(place),
             Ok(Some(agreed)) => {
                 self.opening.times.shook(now_ns() - connection.opening_ns, agreed.resumed, agreed.protocol);
@@ -213,7 +212,7 @@ impl Worker<'_> {
         let now = now_ns();
         let connection = &mut self.connections[place];
         connection.become_idle();
-        self.opening.has_opened(connection, self.start_ns, now);
+        self.opening.has_opened(connection, self.course.start_ns(), now);
         self.next_request(place, now);
     }
 
@@ -236,7 +235,7 @@ impl Worker<'_> {
         connection.closed_ns.get_or_insert(now);
         let failures = connection.failures;
         connection.failures = failures.saturating_add(1);
-        if self.ending {
+        if self.course.is_ending() {
             return;
         }
         match self.opening.retries.put_off(place, failures, now) {
@@ -244,7 +243,7 @@ impl Worker<'_> {
                 connection.pause_ns = 0;
                 self.open(place);
             }
-            Err(retry_ns) => self.housekeeping_ns = self.housekeeping_ns.min(retry_ns),
+            Err(retry_ns) => self.waiting.keep_house_by(retry_ns),
         }
     }
 
@@ -252,7 +251,7 @@ impl Worker<'_> {
     /// it is due next.
     pub(super) fn keep_opening(&mut self, now: u64) -> u64 {
         while let Some(place) = self.opening.overdue(&self.connections, now) {
-            if !self.ending {
+            if !self.course.is_ending() {
                 let is_handshaking = self.connections[place].is_handshaking();
                 let what = if is_handshaking { "TLS handshake" } else { "connection" };
                 self.connect_failed(place, &IoError::other(format!("no {what} within the timeout")));
@@ -266,7 +265,7 @@ impl Worker<'_> {
     fn retry(&mut self, now: u64) -> u64 {
         loop {
             match self.opening.retries.next(now) {
-                Ok(_) if self.ending => {}
+                Ok(_) if self.course.is_ending() => {}
                 Ok((place, pause_ns)) => {
                     self.connections[place].pause_ns = pause_ns;
                     self.open(place);

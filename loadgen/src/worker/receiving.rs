@@ -44,7 +44,7 @@ impl Worker<'_> {
     /// their turn.
     pub(super) fn receive_all(&mut self, place: usize, ended: bool) {
         let generation = self.connections[place].generation;
-        let mut room = std::mem::take(&mut self.room);
+        let mut room = std::mem::take(&mut self.room.plain);
         let mut more = true;
         for _ in 0..RECEIVES_IN_A_ROW {
             more = self.receive(place, &mut room, ended) && self.connections[place].generation == generation;
@@ -52,7 +52,7 @@ impl Worker<'_> {
                 break;
             }
         }
-        self.room = room;
+        self.room.plain = room;
         if more {
             self.look_again(place);
         }
@@ -69,7 +69,7 @@ impl Worker<'_> {
 
     /// True if there may be more to read.
     fn receive(&mut self, place: usize, room: &mut [u8], ended: bool) -> bool {
-        let received = self.connections[place].receive(&mut self.cipher, room);
+        let received = self.connections[place].receive(&mut self.room.cipher, room);
         let now = now_ns();
         match received {
             Ok(Received::Nothing) => return false,
@@ -126,12 +126,12 @@ impl Worker<'_> {
 
     pub(super) fn answered(&mut self, place: usize, answer: Answer, now: u64) {
         let connection = &mut self.connections[place];
-        if let Some(sample) = &mut self.sample {
+        if let Some(sample) = &mut self.measurement.sample {
             sample.answered(place, connection.answered, connection.number, answer.status);
         }
         connection.answered += 1;
         connection.failures = 0;
-        self.awaited_ns = now;
+        self.course.answered(now);
         let last = connection.answered == connection.batch.requests;
         let recorded = last || !self.plan.batch_latency;
         let (due_ns, sent_ns) = (connection.batch_due_ns, connection.sent_ns);
@@ -145,16 +145,16 @@ impl Worker<'_> {
             recorded,
         });
         let captured = self.connections[place].reader.captured();
-        if let (Some(script), Some(captured)) = (&self.source.script, captured)
-            && self.failure.is_none()
+        if let (Some(script), Some(captured)) = (self.source.script(), captured)
+            && !self.course.has_failed()
             && let Err(problem) = script.response(answer.status, captured)
         {
-            self.failure = Some(problem);
+            self.course.fail(problem);
         }
     }
 
     pub(super) fn batch_done(&mut self, place: usize, keep_alive: bool, now: u64) {
-        self.busy -= 1;
+        self.course.is_free();
         let connection = &mut self.connections[place];
         self.measurement.connection_was_busy(connection.sent_ns, now);
         connection.become_idle();
@@ -203,7 +203,7 @@ impl Worker<'_> {
             if now.saturating_sub(sent_ns) > self.plan.timeout_ns {
                 self.measurement.timed_out("lost after the timeout", due_ns, outstanding);
             }
-            self.busy -= 1;
+            self.course.is_free();
         }
         self.reopen_later(place);
     }

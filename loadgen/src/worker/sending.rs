@@ -3,39 +3,28 @@
 use super::{Worker, token};
 use crate::clock::now_ns;
 use crate::epoll::{ONCE, READABLE, WRITABLE};
-use crate::error::Error;
 use crate::errors::ErrorKind;
 use crate::exchange::Sent;
-use crate::http::HttpError;
-use crate::http::request::Batch;
 use crate::lateness::own_late_ns;
 use crate::plan::Pacing;
-use crate::script::WorkerState;
 
 impl Worker<'_> {
     /// Sends what is due by `now`, and what becomes due meanwhile; returns what time it is then.
     pub(super) fn send_due(&mut self, at_most: usize, mut now: u64) -> u64 {
         for _ in 0..at_most {
-            let Some(since_start) = now.checked_sub(self.start_ns) else { break };
-            let next = match &mut self.queue {
-                Some(queue) => queue.pop(since_start),
-                None => self.agenda.pop(since_start),
-            };
-            let Some(place) = next else { break };
+            let Some(since_start) = now.checked_sub(self.course.start_ns()) else { break };
+            let Some(place) = self.free.pop(since_start) else { break };
             let connection = &mut self.connections[place];
             connection.turn_has_come();
             connection.await_slice(since_start);
-            if let Some(queue) = self.queue.as_ref().filter(|_| connection.is_idle()) {
-                connection.due_ns = queue.requests.next_ns();
-            }
             // A connection that was lost meanwhile sends when it is open again, and may have done so already.
             // Once nothing more may be sent none waits for its turn any longer.
-            let may_send = self.failure.is_none() && self.requests_left != Some(0);
-            if may_send && connection.is_idle() {
+            if connection.is_idle() && self.course.may_send() {
+                connection.due_ns = self.free.due_of_any_ns().unwrap_or(connection.due_ns);
                 if connection.due_ns <= since_start {
                     self.send(place, None, now);
                 } else {
-                    connection.await_turn(&mut self.agenda, place);
+                    self.free.push(connection, place);
                 }
             }
             now = now_ns();
@@ -45,71 +34,49 @@ impl Worker<'_> {
 
     /// A free connection sends its next request if it is due, and awaits its time otherwise.
     pub(super) fn next_request(&mut self, place: usize, now: u64) {
-        let over = self.ending || now >= self.end_ns() || self.requests_left == Some(0);
         let connection = &mut self.connections[place];
-        if over || !connection.is_idle() || self.failure.is_some() {
+        if !connection.is_idle() || !self.course.goes_on(now) {
             return;
         }
-        if let (Some(script), true) = (&self.source.script, connection.may_be_delayed()) {
+        if let (Some(script), true) = (self.source.script(), connection.may_be_delayed()) {
             match script.delay_ns() {
                 Ok(Some(delay_ns)) => {
-                    connection.delay(now.saturating_sub(self.start_ns), delay_ns, self.plan.duration_ns)
+                    connection.delay(self.course.since_start_ns(now), delay_ns, self.plan.duration_ns)
                 }
                 Ok(None) => {}
-                Err(problem) => {
-                    self.failure = Some(problem);
-                    return;
-                }
+                Err(problem) => return self.course.fail(problem),
             }
         }
-        if let Some(queue) = &mut self.queue {
-            connection.due_ns = queue.requests.next_ns();
-            if self.start_ns.saturating_add(connection.due_ns) > now {
-                return connection.await_any(queue, place);
-            }
-        }
+        connection.due_ns = self.free.due_of_any_ns().unwrap_or(connection.due_ns);
         // Its slice may have ended since the answer came.
         let now_or_later = if connection.takes_turns() { now_ns() } else { now };
-        connection.await_slice(now_or_later.saturating_sub(self.start_ns));
-        if self.start_ns.saturating_add(connection.due_ns) <= now_or_later {
+        connection.await_slice(self.course.since_start_ns(now_or_later));
+        if self.course.at_ns(connection.due_ns) <= now_or_later {
             let sent_ns = if connection.takes_turns() { now_or_later } else { now_ns() };
-            self.send(place, Some(now.min(self.looked_ns)), sent_ns);
+            self.send(place, Some(now.min(self.waiting.looked_ns())), sent_ns);
         } else {
-            connection.await_turn(&mut self.agenda, place);
+            self.free.push(connection, place);
         }
     }
 
     /// `free_ns`: when the connection became free, if that was behind the due time.
     pub(super) fn send(&mut self, place: usize, free_ns: Option<u64>, now: u64) {
-        let made;
-        let (bytes, batch, sent_ns): (&[u8], Batch, u64) = match (&mut self.source.fixed, &self.source.script)
-        {
-            (Some(rotations), _) => {
-                let request = rotations[self.connections[place].server].next();
-                (&request.bytes, request.batch.clone(), now)
-            }
-            (None, Some(script)) => match request_of(script, &mut self.source.latest_batch) {
-                Ok(None) => return,
-                Ok(Some((string, batch))) => {
-                    made = string;
-                    (&made, batch, now_ns())
-                }
-                Err(problem) => {
-                    self.failure = Some(problem);
-                    return;
-                }
-            },
-            (None, None) => unreachable!("without a script the request is fixed"),
-        };
         let connection = &mut self.connections[place];
+        let (bytes, batch) = match self.source.next(connection.server) {
+            Ok(Some(next)) => next,
+            Ok(None) => return,
+            Err(problem) => return self.course.fail(problem),
+        };
+        let sent_ns = if bytes.were_made() { now_ns() } else { now };
         if !connection.is_idle() {
             return;
         }
-        let result = connection.send(bytes);
+        let result = connection.send(&bytes);
         let closed_loop = matches!(self.plan.pacing, Pacing::ClosedLoop);
+        let start_ns = self.course.start_ns();
         let due_ns = match closed_loop {
-            true => self.start_ns + connection.closed_due_ns(sent_ns - self.start_ns),
-            false => self.start_ns + connection.due_ns,
+            true => start_ns + connection.closed_due_ns(sent_ns - start_ns),
+            false => start_ns + connection.due_ns,
         };
         match result {
             Ok(true) => {}
@@ -123,29 +90,24 @@ impl Worker<'_> {
                 }
             }
             Err(problem) => {
+                drop(bytes);
                 self.measurement.tally.errors.count_system(ErrorKind::Write, &problem);
                 self.note_error(place, ErrorKind::Write);
                 self.reopen_later(place);
                 return;
             }
         }
-        self.last_sent_ns = sent_ns;
-        if let Some(left) = &mut self.requests_left {
-            *left = left.saturating_sub(u64::from(batch.requests));
-        }
         let leave_by_ns = due_ns + self.plan.slack_ns;
         connection.own_late_ns = own_late_ns(leave_by_ns, sent_ns, free_ns, connection.own_late_ns);
         let own_late_ns = (!closed_loop).then_some(connection.own_late_ns);
         self.measurement.sent(&Sent { due_ns, sent_ns, requests: batch.requests, own_late_ns });
-        if let Some(sample) = &mut self.sample {
-            sample.sent(place, bytes);
+        if let Some(sample) = &mut self.measurement.sample {
+            sample.sent(place, &bytes);
         }
-        if let Some(queue) = &mut self.queue {
-            queue.requests.advance(batch.requests);
-        }
+        self.course.sent(batch.requests, sent_ns);
+        self.free.sent(batch.requests);
         connection.become_busy();
         connection.sent(batch, due_ns, sent_ns);
-        self.busy += 1;
     }
 
     /// What the kernel had no room for goes on its way.
@@ -166,25 +128,4 @@ impl Worker<'_> {
             }
         }
     }
-}
-
-/// `latest`: the latest string of several requests and what it holds; scripts that pipeline return the same
-/// again and again.
-fn request_of(
-    script: &WorkerState,
-    latest: &mut (Vec<u8>, Batch),
-) -> Result<Option<(mlua::BorrowedBytes, Batch)>, Error> {
-    let Some(string) = script.request()? else { return Ok(None) };
-    let bytes = string.as_bytes();
-    if *bytes == *latest.0 && !bytes.is_empty() {
-        return Ok(Some((bytes, latest.1.clone())));
-    }
-    let batch = Batch::parse(&bytes)
-        .map_err(|HttpError(why)| Error::Failed(format!("request() returned no request: {why}")))?;
-    if batch.requests > 1 {
-        latest.0.clear();
-        latest.0.extend_from_slice(&bytes);
-        latest.1 = batch.clone();
-    }
-    Ok(Some((bytes, batch)))
 }
