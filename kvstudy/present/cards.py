@@ -49,6 +49,7 @@ class Card:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "answer", _BEFORE_UNIT.sub("\u00a0", self.answer))
+        object.__setattr__(self, "sure", tuple(_BEFORE_UNIT.sub("\u00a0", text) for text in self.sure))
 
     def html(self) -> str:
         badges = "".join(f'<span class="badge">{escape(text)}</span>' for text in self.sure)
@@ -66,7 +67,8 @@ class Card:
             return ""
         longest = max(bar.value for bar in self.bars) or 1.0
         rows = "".join(
-            f'<span class="label" title="{escape(bar.hover or bar.label)}">{escape(bar.label)}</span>'
+            f'<span class="label" title="{escape(bar.hover or bar.label)}">'
+            f"{escape(bar.label).replace('=', '=<wbr>')}</span>"
             f'<span class="track"><i class="{bar.tone}" style="width:{100 * bar.value / longest:.1f}%"></i>'
             "</span>"
             f'<span class="number">{escape(bar.text)}</span>'

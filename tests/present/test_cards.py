@@ -68,6 +68,12 @@ def of_page(tables, page):
     return next(card for card in headlines.index(tables).cards if card.page == page)
 
 
+def test_a_label_breaks_behind_its_sign_and_no_badge_between_a_number_and_its_unit():
+    card = Card("06", "A?", bars=(Bar("wal=always", 1.0, "5.9 ×"),), sure=("over 120 %",))
+    assert ">wal=<wbr>always</span>" in card.html() and 'title="wal=always"' in card.html()
+    assert "over 120\u00a0%" in card.html()
+
+
 def test_shares_of_the_processor_are_those_of_one_workload_and_never_of_a_pool():
     found = keep(sample_tables(), lambda run: run.profiled)
     puts = set(found.runs.loc[found.runs["workload"] == "unique_put", "run_id"])
