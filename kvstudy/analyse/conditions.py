@@ -138,8 +138,8 @@ def _digest(facts: dict, program: str) -> str:
 
 
 def hosts_of_run(run: SealedRun) -> str:
-    """Where a run, or a launch of a duet, ran: over a network JSON of the service's host and of what the
-    generators were."""
+    """Where a run, or a launch of a duet, ran: on hosts JSON of the service's and of what the generators
+    were."""
     if not (hosts := run.facts.get("hosts")):
         return ONE_MACHINE
     noted = run.machine.get("hosts") or {}
@@ -155,10 +155,13 @@ def has_known_program(service_program: str) -> bool:
 
 
 def hosts_in_words(hosts: str) -> str:
-    """``a, loaded by b and c``, of the column; runs of before there were hosts are of one machine."""
+    """``service on a, loaded by b and c``, of the column; runs of before there were hosts are of one
+    machine."""
     if hosts in (ONE_MACHINE, NOT_RECORDED):
         return ONE_MACHINE
     names = json.loads(hosts)
+    if list(names["generators"]) == [names["service"]]:
+        return f"service and generator on {names['service']}"
     where = f"on {names['service']}" if names["service"] else "at its address"
     return f"service {where}, loaded by {' and '.join(names['generators'])}"
 

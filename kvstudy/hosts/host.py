@@ -12,7 +12,7 @@ address it serves on, and whom to tell of the processes that it starts. One host
 and needs no Dask.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -57,8 +57,9 @@ class Host(Protocol):
     def run_folder(self, here: Path) -> Path:
         """Where the files of a run are written there, whose folder is ``here`` on this machine."""
 
-    def fetch(self, there: Path, here: Path) -> None:
-        """The files of a folder there into one here. HostLost when the host is gone."""
+    def fetch(self, there: Path, here: Path, only: Collection[str] | None = None) -> None:
+        """The files of a folder there, or those of these names, into one here. HostLost when the host is
+        gone."""
 
     def drop(self, there: Path) -> None:
         """A folder of a run."""

@@ -110,7 +110,8 @@ class HostsFile(Part):
 
     def crews(self, generators: int) -> list[tuple[str, tuple[str, ...]]]:
         """As many runs as can go on side by side: each a service's host and so many generators', no host
-        twice. ExperimentError when there is not one."""
+        twice. A host that has both roles loads its own service where no other one could. ExperimentError
+        when there is not one."""
         free, found = dict.fromkeys(self.hosts), []
         services = self.of("service")
         for service in services:
@@ -123,6 +124,8 @@ class HostsFile(Part):
                 found.append((service, tuple(others[:generators])))
                 for name in (service, *others[:generators]):
                     del free[name]
+        if not found and generators == 1:
+            found = [(name, (name,)) for name in services if name in self.of("generator")]
         if not found:
             raise ExperimentError(
                 f"not enough hosts: generators={generators} and a service's host are needed, with a "

@@ -1,6 +1,6 @@
 """This machine as a host: objects live in this process, and files there are files here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ class LocalHost:
     def run_folder(self, here: Path) -> Path:
         return here
 
-    def fetch(self, there: Path, here: Path) -> None:
+    def fetch(self, there: Path, here: Path, only: Collection[str] | None = None) -> None:
         """They are there."""
 
     def drop(self, there: Path) -> None:

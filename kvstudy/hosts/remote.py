@@ -8,7 +8,7 @@ runs there (agent.py).
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import suppress
@@ -115,8 +115,10 @@ class RemoteHost:
     def run_folder(self, here: Path) -> Path:
         return self._ask("folder", here.name)
 
-    def fetch(self, there: Path, here: Path) -> None:
+    def fetch(self, there: Path, here: Path, only: Collection[str] | None = None) -> None:
         for name, size in self._ask("files", there):
+            if only is not None and name not in only:
+                continue
             with (here / name).open("wb") as file:
                 for offset in range(0, size, PIECE_BYTES):
                     file.write(self._ask("read", there / name, offset))

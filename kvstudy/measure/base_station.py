@@ -16,6 +16,7 @@ from kvstudy.hosts.host import Here
 from kvstudy.measure import awake, limits, machine, quiet
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
+from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.preconditions import check_disk, check_port
 
 
@@ -55,6 +56,10 @@ class BaseStation:
         """Of the disk that stores will lie on."""
         folder = self._here.stores
         return machine.disk_facts(next(one for one in (folder, *folder.parents) if one.exists()))
+
+    def pinning(self, threads: int) -> Pinning:
+        """Of a service and its generator, which are both here."""
+        return pinning(threads)
 
     def disturbed_now(self) -> str | None:
         return quiet.disturbed_now()

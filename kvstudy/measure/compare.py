@@ -87,8 +87,8 @@ def compare(
     hosts: HostsFile | None = None,
 ) -> DuetInProgress:
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the launch
-    that goes on as failed. With ``hosts`` both sides are on one of them, and the generator on another: on the
-    same two in all launches."""
+    that goes on as failed. With ``hosts`` both sides are on one of them, and the generator on another, or, of
+    a file of one host, there too: on the same in all launches."""
     within_s = comparison.comparing.within
     check_time(comparison, within_s)
     primary_of(comparison)
@@ -304,7 +304,7 @@ def conditions_of(comparison: Comparison, root: Path, crew: Crew) -> dict[str, s
         "jdk": service.jdk(),
         "machine": machine_identity(service.machine_facts() | service.disk_facts()),
     }
-    if not crew.is_one_host:
+    if not crew.is_here:
         (generator,) = crew.generators
         loaded_by = generator.host.name, machine_identity(generator.station.machine_facts())
         conditions["hosts"] = json.dumps([crew.service.host.name, *loaded_by])

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +15,11 @@ from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.awake import Wanted
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.limits import Needs
+from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.station import Station
 from kvstudy.plan.run_plan import PlannedRun
+
+SHARED = "service and generator share it: another host with the role generator would load it from outside"
 
 
 class Member:
@@ -35,12 +38,15 @@ class Member:
         self._folder, self._brought = self.host.run_folder(folder), set()
         return self.station.begin(planned, self._folder, run_id)
 
-    def fetch(self, here: Path, named: Callable[[str], str] = str) -> None:
-        """Its files that were not brought before. ``named``: what they are called here."""
+    def fetch(
+        self, here: Path, named: Callable[[str], str] = str, only: Collection[str] | None = None
+    ) -> None:
+        """Its files that were not brought before. ``named``: what they are called here; ``only``: these,
+        where others are still written."""
         if not self.host.is_remote:
             return
         with tempfile.TemporaryDirectory(dir=here) as aside:
-            self.host.fetch(self._folder, Path(aside))
+            self.host.fetch(self._folder, Path(aside), only)
             for path in sorted(Path(aside).iterdir()):
                 target = here / named(path.name)
                 if path.name not in self._brought and not target.exists():
@@ -78,6 +84,11 @@ class Crew:
         return self.generators == (self.service,)
 
     @property
+    def is_here(self) -> bool:
+        """On this machine alone: its processes are children of this one."""
+        return self.is_one_host and not self.service.host.is_remote
+
+    @property
     def members(self) -> tuple[Member, ...]:
         return tuple(dict.fromkeys((self.service, *self.generators)))
 
@@ -85,6 +96,10 @@ class Crew:
         """Before each run. KvstudyError when a host that was lost is not there again."""
         for member in self.members:
             member.ready()
+
+    def pinning(self, threads: int, apart: str) -> Pinning:
+        """``threads``: of the generator. Where it has a host of its own nothing is pinned: ``apart``."""
+        return self.service.station.pinning(threads) if self.is_one_host else Pinning(None, None, apart)
 
     def disturbed_now(self) -> str | None:
         """What takes the CPU of a host of the run now, as its name and the reason; None when all are quiet.
@@ -111,6 +126,8 @@ class Crew:
             if one in self.generators:
                 one.station.check_open_files(-(-needs.connections // len(self.generators)))
             notes += [(one.host.name, note)] if (note := one.station.awake_note(keep_awake)) else []
+        if self.is_one_host and away:
+            notes.append((self.service.host.name, SHARED))
         return [f"host {name}: {note}" for name, note in notes]
 
     def end(self, here: Path) -> str | None:
@@ -129,14 +146,17 @@ class Crew:
 
     @property
     def names(self) -> str:
-        """For people: ``a ← b c``; empty for this machine alone."""
-        if self.is_one_host:
-            return self.service.host.name
+        """For people: ``a ← b c``, ``a`` where the service's host loads it too; empty for this machine."""
+        if self.is_here:
+            return ""
         return crew_name(self.service.host.name, [one.host.name for one in self.generators])
 
 
 def crew_name(service: str | None, generators: Iterable[str]) -> str:
     """``service``: none where it runs at an address."""
+    generators = list(generators)
+    if generators == [service]:
+        return service
     return f"{service or ''} ← {' '.join(generators)}"
 
 

@@ -27,10 +27,10 @@ from kvstudy.measure import machine
 from kvstudy.measure.crew import Crew
 from kvstudy.measure.duet_part import Part, Turn
 from kvstudy.measure.duet_sides import End
-from kvstudy.measure.pinning import Pinning, pinning
+from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import write_series
-from kvstudy.measure.several_hosts import moved
+from kvstudy.measure.several_hosts import all_at_once, moved
 from kvstudy.measure.several_hosts_duet import SeveralHostsDuet
 from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, profile_loop
 from kvstudy.project import raw_root
@@ -67,6 +67,7 @@ class DuetLaunch:
         self._phase = "launch"
         self._machine: dict = {}
         self._crew, self._service = bench.crew, bench.crew.service.station
+        self._run_id = ""
         self._several: SeveralHostsDuet | None = None
         self._urls: dict[str, str] = {}
         self._ends: dict[str, End] = {}
@@ -76,11 +77,7 @@ class DuetLaunch:
         self._is_profiled, self._cpu_engine = False, ""
         self._profile_note: str | None = None  # why there is no profile, or not all of it
         self.waited_s = 0.0  # for a quiet machine, before it began
-        self._pinning: Pinning = (
-            pinning(max(load.a.threads for load in bench.comparison.loads))
-            if self._crew.is_one_host
-            else Pinning(None, None, "services and generator on hosts of their own")
-        )
+        self._pinning: Pinning | None = None
 
     def sealed(self) -> SealedRun:
         bench = self._bench
@@ -100,7 +97,7 @@ class DuetLaunch:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():
             self._stopped()  # what an interrupt kept from it
-            if self._crew.is_one_host:
+            if self._crew.is_here:
                 bench.session.end_children()
             lost = self._crew.end(folder.path("x").parent)
             if lost and outcome == "completed":
@@ -122,13 +119,17 @@ class DuetLaunch:
 
     def _begin(self, folder: RunWriter) -> None:
         """On all hosts of the launch; machine.json is of the services', and holds the others'."""
+        self._run_id = folder.run_id
         facts, wanted = {}, self._bench.comparison.experiment.awake
         for member in self._crew.members:
             one = member.begin(self._launch, folder.path("x").parent, folder.run_id)
             facts[member.host.name] = one | member.station.keep_awake(wanted)
         self._machine = dict(facts[self._crew.service.host.name])
-        if not self._crew.is_one_host:
+        threads = max(load.a.threads for load in self._bench.comparison.loads)
+        self._pinning = self._crew.pinning(threads, "services and generator on hosts of their own")
+        if not self._crew.is_here:
             self._machine["hosts"] = facts
+        if not self._crew.is_one_host:
             self._several = SeveralHostsDuet(self._crew, folder.run_id, self._bench.tick)
 
     def _new_folder(self) -> RunWriter:
@@ -181,7 +182,7 @@ class DuetLaunch:
             part = (
                 self._several.run_part(what, load, slices, turn)
                 if self._several
-                else self._service.run_part(what, load, slices, turn, bench.tick)
+                else self._part_on_one_host(what, load, slices, turn)
             )
         if abs(part.clock_step_ns) > CLOCK_STEP_MAX_NS:
             self._clock_steps_ms[f"{load.workload} {slices.loop}"] = round(part.clock_step_ns / 1e6, 3)
@@ -190,6 +191,20 @@ class DuetLaunch:
             raise RunFailed(f"unexpected answers: {load.workload}: {statuses}")
         self._rows += part.rows
         return part
+
+    def _part_on_one_host(self, what: str, load: Load, slices: Slices, turn: Turn) -> Part:
+        tick, crew = self._bench.tick, self._crew
+        if crew.is_here:
+            return self._service.run_part(what, load, slices, turn, tick)
+        over = f"{self._run_id} {what}"
+        done, _ = all_at_once(
+            crew,
+            {crew.service: lambda: self._service.run_part(what, load, slices, turn, is_over=over)},
+            None,
+            over,
+            tick,
+        )
+        return done[crew.service]
 
     def _profile_both(self) -> None:
         """Both are sampled all the time; while it is not its turn a side does next to nothing. What was
@@ -266,7 +281,7 @@ class DuetLaunch:
             "phases": self._phases,
             "outcome": outcome,
         }
-        if not self._crew.is_one_host:
+        if not self._crew.is_here:
             generators = [one.host.name for one in self._crew.generators]
             facts["hosts"] = {"service": self._crew.service.host.name, "generators": generators}
         return facts | ({"profiler": {"cpu_engine": self._cpu_engine}} if self._is_profiled else {})

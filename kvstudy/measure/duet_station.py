@@ -193,23 +193,30 @@ class DuetStation(BaseStation):
 
     def generate_part(self, planned: PlannedPart, start_ns: int, is_over: str) -> dict:
         """What it found. ``is_over``: told when the launch has failed elsewhere."""
+        return generate_part(planned, start_ns, self._here.registered, partial(self._check_not_over, is_over))
 
-        def step() -> None:
-            if is_over in self._here.messages:
-                raise RunFailed("generator was ended: the launch failed elsewhere")
-
-        return generate_part(planned, start_ns, self._here.registered, step)
+    def _check_not_over(self, word: str) -> None:
+        if word in self._here.messages:
+            raise RunFailed("generator was ended: the launch failed elsewhere")
 
     # ---- both ------------------------------------------------------------------------------------------
 
-    def run_part(self, doing: str, load: Load, slices: Slices, turn: Turn, tick: Callable[[], None]) -> Part:
-        """Services and generator on one machine."""
+    def run_part(
+        self,
+        doing: str,
+        load: Load,
+        slices: Slices,
+        turn: Turn,
+        tick: Callable[[], None] | None = None,
+        is_over: str = "",
+    ) -> Part:
+        """Services and generator on one machine. ``is_over``: told when all of it has to end."""
         return run_part(
             self.plan_part(load, slices, turn),
             self._pids,
             self._here.registered,
             partial(self.check_alive, doing),
-            tick,
+            tick or partial(self._check_not_over, is_over),
         )
 
     def end(self) -> None:

@@ -191,7 +191,7 @@ def execute(
                     before = (
                         _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {}
                     )
-                    here = None if bench.crew.is_one_host else bench.crew.names
+                    here = None if bench.crew.is_here else bench.crew.names
                     before = {name: run for name, run in before.items() if measured_by(run) == here}
                     search_all(whole, bench, result, before, retries)
                 else:

@@ -6,7 +6,7 @@ first, then the folder is sealed with the outcome ``failed: why``; only a disk t
 """
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,11 +20,12 @@ from kvstudy.measure.crew import Crew
 from kvstudy.measure.facts import run_facts
 from kvstudy.measure.generator import GeneratorCommand
 from kvstudy.measure.outcome import Answers, answers_of
-from kvstudy.measure.pinning import Pinning, pinning
+from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import write_series
-from kvstudy.measure.several_hosts import SeveralHostsLoad, moved
+from kvstudy.measure.several_hosts import SeveralHostsLoad, all_at_once, moved, phases_by_time
+from kvstudy.measure.supervision import SupervisedLoad
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root
 from kvstudy.record.run_folder import RunWriter, SealedRun
@@ -65,11 +66,7 @@ class Run:
         self._phase = "launch"
         self._machine: dict = {}
         self._data_check: dict | None = None
-        self._pinning: Pinning = (
-            pinning(self._configuration.threads)
-            if self._crew.is_one_host
-            else Pinning(None, None, "service and generators on hosts of their own")
-        )
+        self._pinning: Pinning | None = None
 
     def sealed(self) -> SealedRun:
         self._bench.patience.wait(self._bench.progress.doing, self._crew.disturbed_now)
@@ -87,7 +84,7 @@ class Run:
         except Exception as error:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():
-            if self._crew.is_one_host:
+            if self._crew.is_here:
                 self._bench.session.end_children()
             lost = self._crew.end(folder.path("x").parent)
             if lost and outcome == "completed":
@@ -123,13 +120,16 @@ class Run:
             one = member.begin(self._planned, folder.path("x").parent, folder.run_id)
             facts[member.host.name] = one | member.station.keep_awake(self._configuration.awake)
         self._machine = dict(facts[self._crew.service.host.name])
-        if not self._crew.is_one_host:
+        self._pinning = self._crew.pinning(
+            self._configuration.threads, "service and generators on hosts of their own"
+        )
+        if not self._crew.is_here:
             self._machine["hosts"] = facts
             self._tools = self._service.tools()
 
     def _where(self) -> dict:
-        """What run.json says of a run over a network: on which hosts, and with whose programs."""
-        if self._crew.is_one_host:
+        """What run.json says of a run that was not here: on which hosts, and with whose programs."""
+        if self._crew.is_here:
             return {}
         named = {
             "service": self._crew.service.host.name,
@@ -221,9 +221,10 @@ class Run:
         results = (folder.path("generator.json"), folder.path("generator.txt"))
         for command in commands[:-1]:
             with self._in_phase("warm_up"):
-                self._generate(command, measured=False)
+                self._generate(folder, command, measured=False)
             before += answers_of(configuration, *results).acknowledged
-        self._generate(commands[-1], measured=True)
+        self._generate(folder, commands[-1], measured=True)
+        self._crew.service.fetch(folder.path("x").parent, only=[path.name for path in results])
         answers = replace(answers_of(configuration, *results), before=before)
         if answers.window_start_utc:
             begin = datetime.fromisoformat(answers.window_start_utc)
@@ -252,25 +253,40 @@ class Run:
         results = (folder.path("generator.json"), folder.path("generator.txt"))
         return replace(answers_of(configuration, *results), before=before)
 
-    def _generate(self, command: GeneratorCommand, measured: bool) -> None:
+    def _generate(self, folder: RunWriter, command: GeneratorCommand, measured: bool) -> None:
         """Runs a generator to its end, watched together with the service."""
-        station, progress = self._service, self._bench.progress
         try:
-            start_utc = station.generate(
-                command,
-                measured,
-                self._pinning.generator,
-                entered=self._enter,
-                tick=progress.tick,
-                second=progress.second if progress.wants_seconds else None,
-            ).start_utc
+            start_utc = self._generated(folder, command, measured).start_utc
         finally:
             if measured:
-                self._machine["load_during"] = machine.load_during(station.sampled())
+                with suppress(HostLost):  # which is said already
+                    self._machine["load_during"] = machine.load_during(self._service.sampled())
         if measured:
             begin = start_utc + timedelta(seconds=command.measures_from_s)
             self._phases.setdefault("warm_up", _phase(start_utc, begin))  # unless it had a process of its own
             self._phases["measure"] = _phase(begin, start_utc + timedelta(seconds=command.length_s))
+
+    def _generated(self, folder: RunWriter, command: GeneratorCommand, measured: bool) -> SupervisedLoad:
+        progress, cores = self._bench.progress, self._pinning.generator
+        if self._crew.is_here:
+            return self._service.generate(
+                command,
+                measured,
+                cores,
+                entered=self._enter,
+                tick=progress.tick,
+                second=progress.second if progress.wants_seconds else None,
+            )
+        over = f"{folder.run_id} load"
+        self._enter("warm_up")
+        loaded, _ = all_at_once(
+            self._crew,
+            {self._crew.service: lambda: self._service.generate(command, measured, cores, is_over=over)},
+            None,
+            over,
+            phases_by_time(time.monotonic(), command.measures_from_s, self._enter, progress.tick),
+        )
+        return loaded[self._crew.service]
 
     def _check(self, answers: Answers) -> None:
         if not self._configuration.spec.keeps_data:

@@ -140,7 +140,7 @@ class SeveralHostsLoad:
         watches = Watches(self._crew)
         compare_clocks(self._crew, self.clocks.before, port)
         start_s = self._reference.station.now_s() + lead_s
-        ours = time.monotonic() + lead_s  # near enough to say in which phase something happened
+        ours = time.monotonic() + lead_s
         parts_of = len(self._crew.generators)
         generating: dict[Member, Callable[[], SupervisedLoad]] = {}
         for number, member in enumerate(self._crew.generators, start=1):
@@ -150,7 +150,11 @@ class SeveralHostsLoad:
         service = self._crew.service
         timing = self._timing(start_s - self.clocks.moved_s(service.host.name, start_s), over)
         generated, attended = all_at_once(
-            self._crew, generating, lambda: service.station.attend(timing), over, self._step(ours)
+            self._crew,
+            generating,
+            lambda: service.station.attend(timing),
+            over,
+            phases_by_time(ours, self._configuration.warm_up_s, self._entered, self._tick),
         )
         for member, of_member in {service: attended, **generated}.items():
             self.sampled[member.host.name] = of_member.rows
@@ -182,19 +186,6 @@ class SeveralHostsLoad:
     def _generate(self, member: Member, url: str, parts: Parts, at_s: float, over: str) -> SupervisedLoad:
         (command,) = member.station.commands(url, None, parts)
         return member.station.generate(command, True, None, at_s, over)
-
-    def _step(self, start: float) -> Callable[[], None]:
-        """Tells when the measured window begins."""
-        begun = False
-
-        def step() -> None:
-            nonlocal begun
-            if not begun and time.monotonic() >= start + self._configuration.warm_up_s:
-                begun = True
-                self._entered("measure")
-            self._tick()
-
-        return step
 
     # ---- one result of many ------------------------------------------------------------------------------
 
@@ -255,6 +246,23 @@ class SeveralHostsLoad:
         write_series(self._folder / "process.csv", columns, whole)
 
 
+def phases_by_time(
+    start: float, warm_up_s: float, entered: Callable[[str], None], tick: Callable[[], None]
+) -> Callable[[], None]:
+    """Called all the time, tells when the measured window begins of a load that goes on elsewhere. ``start``:
+    by ``time.monotonic()``, near enough to say in which phase something happened."""
+    begun = False
+
+    def step() -> None:
+        nonlocal begun
+        if not begun and time.monotonic() >= start + warm_up_s:
+            begun = True
+            entered("measure")
+        tick()
+
+    return step
+
+
 class Watches:
     """The wall clocks of all hosts, each seen by itself, from now on."""
 
@@ -283,15 +291,16 @@ def compare_clocks(crew: Crew, offsets: dict[str, Offset], port: int) -> None:
 def all_at_once(
     crew: Crew,
     generating: Mapping[Member, Callable[[], T]],
-    attending: Callable[[], S],
+    attending: Callable[[], S] | None,
     over: str,
     step: Callable[[], None],
-) -> tuple[dict[Member, T], S]:
+) -> tuple[dict[Member, T], S | None]:
     """What each generator does, and the service meanwhile, which is told ``over`` when all generators have
-    ended. RunFailed after all of it has ended: with the first cause. ``step`` is called all the time."""
+    ended; None where its host's generator attends it too. RunFailed after all of it has ended: with the first
+    cause. ``step`` is called all the time."""
     with ThreadPoolExecutor(1 + len(generating)) as threads:
         running = {threads.submit(work): member for member, work in generating.items()}
-        service = threads.submit(attending)
+        service = threads.submit(attending) if attending else _nothing_to_attend()
         try:
             left = set(running)
             while left:
@@ -305,6 +314,12 @@ def all_at_once(
             raise _reason(error, running, service) from error
         crew.service.host.tell(over)
         return {member: future.result() for future, member in running.items()}, service.result()
+
+
+def _nothing_to_attend() -> Future:
+    nothing: Future = Future()
+    nothing.set_result(None)
+    return nothing
 
 
 def _end_all(crew: Crew, futures: list[Future], over: str) -> None:

@@ -164,6 +164,7 @@ def test_events_and_seconds_count_from_the_first_measured_second(make_run):
     [
         (None, "one machine"),
         ({"service": "a", "generators": ["b", "c"]}, "service on a, loaded by b and c"),
+        ({"service": "a", "generators": ["a"]}, "service and generator on a"),
         ({"service": "", "generators": ["b"]}, "service at its address, loaded by b"),
     ],
 )

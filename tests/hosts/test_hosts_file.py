@@ -4,6 +4,7 @@ import pytest
 
 from kvstudy.errors import ExperimentError
 from kvstudy.hosts.hosts_file import HostsFile, cores_in
+from kvstudy.measure.crew import crew_name
 from kvstudy.measure.on_hosts import over_a_network, wanted_crews
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
@@ -66,6 +67,25 @@ def test_no_host_takes_part_in_two_runs_at_once(tmp_path):
     assert file.crews(4) == [("a", ("b", "d", "e", "c"))]
     with pytest.raises(ExperimentError, match="not enough hosts: generators=5"):
         file.crews(5)
+
+
+BOTH = """
+ssh: {user: perf}
+hosts:
+  a: {address: 10.0.0.11, roles: [service, generator]}
+"""
+
+
+def test_one_host_with_both_roles_loads_its_own_service(tmp_path):
+    file = loaded(tmp_path, BOTH)
+    assert file.crews(1) == [("a", ("a",))] and crew_name("a", ("a",)) == "a"
+    with pytest.raises(ExperimentError, match="not enough hosts: generators=2"):
+        file.crews(2)
+
+
+def test_a_host_does_not_load_its_own_service_where_another_one_can(tmp_path):
+    file = loaded(tmp_path, BOTH + "  b: {address: 10.0.0.12, roles: [service, generator]}\n")
+    assert file.crews(1) == [("a", ("b",))]
 
 
 def test_a_service_at_an_address_needs_no_host_of_its_own(tmp_path):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from kvstudy.errors import HostLost
-from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.crew import SHARED, Crew, Member
 from kvstudy.measure.limits import Needs
 
 
@@ -30,11 +30,12 @@ class Away:
     def drop(self, _there):
         pass
 
-    def fetch(self, there, here):
+    def fetch(self, there, here, only=None):
         if self._is_lost:
             raise HostLost(f"host {self.name} is lost: its worker ended")
         for path in there.iterdir():
-            (here / path.name).write_text(path.read_text())
+            if only is None or path.name in only:
+                (here / path.name).write_text(path.read_text())
 
 
 @pytest.fixture
@@ -74,6 +75,45 @@ def test_what_was_brought_and_merged_is_not_brought_again(tmp_path, member):
     for path in here.iterdir():
         path.unlink()
     assert crew.end(here) is None and list(here.iterdir()) == []
+
+
+def test_of_a_host_that_still_writes_only_what_is_asked_for_is_brought_and_the_rest_at_the_end(
+    tmp_path, member
+):
+    here = tmp_path / "here"
+    one = member("a", ["generator.json", "service.log"])
+    crew = Crew(one, (one,))
+    one.fetch(here, only=["generator.json"])
+    assert [path.name for path in here.iterdir()] == ["generator.json"]
+    (tmp_path / "a" / "service.log").write_text("its last line")
+    assert crew.end(here) is None
+    assert (here / "service.log").read_text() == "its last line"
+
+
+def test_a_host_that_loads_its_own_service_is_none_of_this_machine(member):
+    """Its processes are children of an agent there, and its runs say where they were measured."""
+    there, other = member("a", []), member("b", [])
+    here = Member(SimpleNamespace(name="", is_remote=False), None)
+    crews = Crew(there, (there,)), Crew(there, (other,)), Crew(here, (here,))
+    assert [crew.is_one_host for crew in crews] == [True, False, True]
+    assert [crew.is_here for crew in crews] == [False, False, True]
+    assert [crew.names for crew in crews] == ["a", "a ← b", ""]
+
+
+def test_who_has_one_host_is_told_that_service_and_generator_share_it(member):
+    one = member("a", [])
+    one.station.check_disk = one.station.check_port = one.station.check_open_files = lambda *_: None
+    one.station.limit_notes = lambda _needs: []
+    one.station.awake_note = lambda _wanted: None
+    needs = Needs(connections=1, memory_groups=False)
+    assert Crew(one, (one,)).check(0, "auto", needs, 0) == [f"host a: {SHARED}"]
+
+
+def test_cores_are_shared_out_on_the_host_that_service_and_generator_share(member):
+    there, other = member("a", []), member("b", [])
+    there.station.pinning = lambda threads: f"by the host, for {threads} threads"
+    assert Crew(there, (there,)).pinning(2, "apart") == "by the host, for 2 threads"
+    assert Crew(there, (other,)).pinning(2, "apart").reason == "apart"
 
 
 def test_a_host_that_is_lost_at_the_end_is_said_and_the_others_are_heard(tmp_path, member):

@@ -20,10 +20,10 @@ for core in {cores}:
 """
 PINNED = """
 import os
-import kvstudy.measure.run as run
+import kvstudy.measure.base_station as base_station
 from kvstudy.measure.pinning import Pinning
 cores = sorted(os.sched_getaffinity(0))
-run.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "planted")
+base_station.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "planted")
 """
 ALWAYS_500 = """
 import sys
