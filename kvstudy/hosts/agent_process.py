@@ -20,6 +20,7 @@ from kvstudy.errors import HostLost
 from kvstudy.hosts import wire
 from kvstudy.hosts.folder import claim
 
+START_TIMEOUT_S = 20.0  # whoever waits for it has given up before: remote.py
 END_TIMEOUT_S = 5.0  # what an agent that does not end had started the next one ends
 
 
@@ -39,12 +40,15 @@ class AgentProcess:
                 start_new_session=True,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
             )
+        late = self._killed_after(START_TIMEOUT_S)  # one that stands still says nothing
         try:
             _, is_well, packed = wire.unpack(wire.read_frame(self._process.stdout))
             said = wire.unpack(packed)
         except EOFError:
             self._process.wait()
             raise HostLost(f"agent did not start: {self._last_words()}") from None
+        finally:
+            late.cancel()
         if not is_well:
             self.end()
             raise said
@@ -71,13 +75,19 @@ class AgentProcess:
         return got
 
     def end(self) -> None:
-        with suppress(OSError):
-            self._process.stdin.close()
+        late = self._killed_after(END_TIMEOUT_S)
         try:
-            self._process.wait(END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+            with suppress(OSError):
+                self._process.stdin.close()  # waits for a thread that still writes to it
             self._process.wait()
+        finally:
+            late.cancel()
+
+    def _killed_after(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def _read(self) -> None:
         with suppress(EOFError, OSError, ValueError):

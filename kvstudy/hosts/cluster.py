@@ -37,9 +37,11 @@ from kvstudy.hosts.ssh import Remote, remotes
 
 MODULE = "kvstudy.hosts.dask_host"
 START_TIMEOUT_S = 30.0
+STANDS_STILL = "it stands still"
 SAYS_IT_IS_THERE = "kvstudy worker is there"
 NOTED = "cluster.json"
 PEM = ("ca.pem", "cert.pem", "key.pem")
+SCHEDULER_HINT = "does it stand still? kvstudy hosts down ends one that kvstudy hosts up has put up"
 INSTALL = "make setup installs it: in the checkout here, and in one on each host"
 
 
@@ -100,6 +102,7 @@ class Hosts:
         self._file, self._work, self._registered = file, work, registered
         self._who, self._token = f"{getuser()}@{socket.gethostname()}", uuid4().hex
         self._lock = threading.Lock()
+        self._is_over = False
         self._cluster = None
         self._own: dict | None = None
         self.hosts = {
@@ -112,6 +115,7 @@ class Hosts:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        self._is_over = True
         with ThreadPoolExecutor(16) as threads:
             list(threads.map(RemoteHost.end, self.hosts.values()))
         self._disconnect()
@@ -144,9 +148,7 @@ class Hosts:
             "token": self._token,
         }
         with self._lock:
-            if not self._cluster.is_alive:
-                self._disconnect()
-                self._connect()
+            self._check_scheduler()
             if not self._workers_of(name):
                 self._start_worker(name)
             if not (found := self._workers_of(name)):
@@ -156,6 +158,21 @@ class Hosts:
                 )
             cluster = self._cluster
         return cluster.link(found[0], asked)
+
+    def _check_scheduler(self) -> None:
+        """One of ours that has ended, or stands still, is replaced."""
+        if self._cluster.is_alive and self._cluster.answers():
+            return
+        if self._cluster.is_alive and not self._own:
+            raise KvstudyError("the cluster's scheduler does not answer", SCHEDULER_HINT)
+        if self._own:
+            _end_scheduler(self._own)  # first: a connection to one that stands still is not closed in time
+        self._disconnect()
+        if self._is_over:  # who asked has given up meanwhile
+            raise KvstudyError("the measurement is over")
+        self._connect()
+        if self._is_over:
+            self._disconnect()
 
     def _workers_of(self, name: str) -> list[str]:
         address = self._file.hosts[name].address
@@ -209,10 +226,10 @@ def _start_scheduler(
         one = psutil.Process(process.pid)
         facts.update(pid=one.pid, started=one.create_time())
         _note(facts, folder)
-    if (
-        not wait_until(lambda: reached.is_file() or not _is_running(one), START_TIMEOUT_S)
-        or not reached.is_file()
-    ):
+    wait_until(lambda: reached.is_file() or not _is_running(one), START_TIMEOUT_S)
+    if not reached.is_file():
+        if _stands_still(one):
+            raise KvstudyError(f"scheduler did not start: {STANDS_STILL}: pid={one.pid}")
         lines = log.read_text(errors="replace").strip().splitlines()
         raise KvstudyError(f"scheduler did not start: {lines[-1][:200] if lines else 'it says nothing'}")
     facts["scheduler"] = json.loads(reached.read_text())["address"]
@@ -250,6 +267,7 @@ def _wait_for_worker(remote: Remote, pid: int) -> None:
     done = remote.asked(
         f"cd {remote.folder}/cluster; for i in $(seq {int(START_TIMEOUT_S * 10)}); do "
         f"grep -qs {SAYS_IT_IS_THERE!r} worker.log && exit 0; kill -0 {pid} 2>/dev/null || break; "
+        f"grep -qs '^State:.T' /proc/{pid}/status && echo {STANDS_STILL} && exit 1; "
         "sleep 0.1; done; "
         "tail -n 1 worker.log; exit 1",
         timeout_s=START_TIMEOUT_S + 10,
@@ -274,14 +292,9 @@ def _noted(work: Path) -> dict | None:
 
 
 def _take_down(file: HostsFile, facts: dict) -> list[str]:
-    """The scheduler, then each worker, by its pid and only if it is one."""
-    if facts["pid"] and _lives(facts):
-        with suppress(psutil.Error):
-            process = psutil.Process(facts["pid"])
-            process.terminate()
-            with suppress(psutil.TimeoutExpired):
-                process.wait(5)
-            process.kill()
+    """The scheduler, then each worker, by its pid and only if it is one. Who stands still has to go on to end
+    in order."""
+    _end_scheduler(facts)
     if not file.ssh:
         return []
 
@@ -292,7 +305,8 @@ def _take_down(file: HostsFile, facts: dict) -> list[str]:
         is_ours = f"grep -qs {MODULE} /proc/{pid}/cmdline"
         with suppress(KvstudyError):
             remote.asked(
-                f"{is_ours} && kill {pid}; for i in $(seq 100); do {is_ours} || break; sleep 0.1; done; "
+                f"{is_ours} && kill {pid} && kill -CONT {pid}; "
+                f"for i in $(seq 100); do {is_ours} || break; sleep 0.1; done; "
                 f"{is_ours} && kill -9 {pid}; "
                 f"test -e {remote.folder}/{host_folder.MARKER} && rm -rf {remote.folder}/cluster; true"
             )
@@ -301,6 +315,17 @@ def _take_down(file: HostsFile, facts: dict) -> list[str]:
 
     with ThreadPoolExecutor(16) as threads:
         return [name for name in threads.map(ended, remotes(file)) if name]
+
+
+def _end_scheduler(facts: dict) -> None:
+    if facts["pid"] and _lives(facts):
+        with suppress(psutil.Error):
+            process = psutil.Process(facts["pid"])
+            process.terminate()
+            process.resume()
+            with suppress(psutil.TimeoutExpired):
+                process.wait(5)
+            process.kill()
 
 
 def _own_address(other: str) -> str:
@@ -322,4 +347,10 @@ def _lives(facts: dict) -> bool:
 
 
 def _is_running(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
+
+
+def _stands_still(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.status() == psutil.STATUS_STOPPED
+    return False

@@ -30,6 +30,7 @@ from kvstudy.hosts.agent_process import AgentProcess
 from kvstudy.hosts.cluster import SAYS_IT_IS_THERE
 
 CONNECT_TIMEOUT_S = 10
+ANSWER_TIMEOUT_S = 3.0
 SCHEDULER_IS_GONE = "the cluster's scheduler is gone"
 QUIET = {
     "distributed.worker.profile.enabled": False,
@@ -81,6 +82,10 @@ class Cluster:
         known = self._client.scheduler_info(n_workers=-1)["workers"]
         return {at: (str(one["name"]), one["host"]) for at, one in known.items()}
 
+    def answers(self) -> bool:
+        """The scheduler, within ANSWER_TIMEOUT_S: one that stands still keeps its connections."""
+        return _answers(self._client, ANSWER_TIMEOUT_S)
+
     def beat_all(self) -> None:
         """A word to every worker and back."""
         self._client.run(_nothing)
@@ -119,13 +124,17 @@ class WorkerLink:
 
     def _scheduler_answers(self) -> bool:
         """Asked anew: what goes through a scheduler that ends fails before the client notices its end."""
-        if self._client.status != "running":
-            return False
-        try:
-            self._client.sync(self._client.scheduler.identity, callback_timeout=CONNECT_TIMEOUT_S)
-        except OSError:
-            return False
-        return True
+        return _answers(self._client, CONNECT_TIMEOUT_S)
+
+
+def _answers(client: Client, timeout_s: float) -> bool:
+    if client.status != "running":
+        return False
+    try:
+        client.sync(client.scheduler.identity, callback_timeout=timeout_s)
+    except OSError:
+        return False
+    return True
 
 
 # ---- on a worker -------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Protocol, TypeVar
 
 from kvstudy.errors import HostLost, KvstudyError
@@ -24,10 +25,9 @@ T = TypeVar("T")
 BEAT_S = 2.0
 BEAT_TIMEOUT_S = 6.0
 RENEW_TIMEOUT_S = 15.0  # in all: nothing that hangs may keep a measurement for longer
-RETIRE_TIMEOUT_S = 2.0
+RETIRE_TIMEOUT_S = 2.0  # for the end of an agent that was lost: it ends by itself
 STEP_S = 0.2
 SETTLE_TIMEOUT_S = 5.0
-THREADS = 8
 
 
 class Link(Protocol):
@@ -49,7 +49,7 @@ class RemoteHost:
     def __init__(self, name: str, address: str, folder: str, link: Callable[[], Link]):
         self.name, self.address, self.folder = name, address, folder
         self._open = link
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix=f"host {name}")
+        self._threads = _Threads(f"host {name}")
         self._link: Link | None = None
         self._lost: str | None = "not begun"
         self._given_up: str | None = None
@@ -160,9 +160,10 @@ class RemoteHost:
         self._ask("lay_out", items)
 
     def end(self) -> None:
+        answers = self._lost is None
         self._lost = self._lost or "ended"
-        self._retire()
-        self._threads.shutdown(wait=False)
+        self._retire(BEAT_TIMEOUT_S if answers else RETIRE_TIMEOUT_S)
+        self._threads.end()
 
     def _retire(self, timeout_s: float = BEAT_TIMEOUT_S) -> None:
         link, self._link = self._link, None
@@ -225,6 +226,50 @@ class RemoteHost:
             except Exception as error:
                 self._lose(_in_words(error))
             time.sleep(BEAT_S)
+
+
+class _Threads:
+    """For calls of a link: as many as hang at once. An executor's threads are waited for at the end of the
+    process, these are not: a call through a scheduler that stands still returns when that goes on.
+
+    None ends before ``end``: what a call has started (a scheduler) ends with the thread that started it."""
+
+    def __init__(self, name: str):
+        self._name = name
+        self._todo: SimpleQueue[tuple[Future, Callable, tuple] | None] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._changing = threading.Lock()
+        self._count, self._has_ended = 0, False
+
+    def submit(self, work: Callable[..., T], *arguments: object) -> "Future[T]":
+        """RuntimeError after the end."""
+        future: Future[T] = Future()
+        with self._changing:
+            if self._has_ended:
+                raise RuntimeError("host has ended")
+            self._todo.put((future, work, arguments))
+            if not self._idle.acquire(blocking=False):
+                self._count += 1
+                threading.Thread(target=self._work, daemon=True, name=self._name).start()
+        return future
+
+    def end(self) -> None:
+        """Of each when it has nothing to do."""
+        with self._changing:
+            if not self._has_ended:
+                self._has_ended = True
+                for _ in range(self._count):
+                    self._todo.put(None)
+
+    def _work(self) -> None:
+        while (given := self._todo.get()) is not None:
+            future, work, arguments = given
+            try:
+                future.set_result(work(*arguments))
+            except BaseException as error:
+                future.set_exception(error)
+            del future, work, arguments, given  # what they hold may be large
+            self._idle.release()
 
 
 class _Away:

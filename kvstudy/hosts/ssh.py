@@ -11,7 +11,7 @@ from kvstudy.hosts.hosts_file import HostsFile
 
 CONNECT_TIMEOUT_S = 5
 SILENCE_S, SILENCES = 6, 3  # a host that says nothing for so long is gone, as for a beat: remote.py
-ANSWER_TIMEOUT_S = 40
+ANSWER_TIMEOUT_S = 15
 COULD_NOT_CONNECT = 255
 
 

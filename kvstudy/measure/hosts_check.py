@@ -26,7 +26,8 @@ from kvstudy.units import format_bytes
 
 DISK_NEEDED_BYTES = 1 << 30
 LOAD_PER_CORE_MAX = 0.2
-CLOCK_TIMEOUT_S = 15.0  # to begin, and to end
+CLOCK_TIMEOUT_S = 15.0  # to begin
+CLOCK_END_TIMEOUT_S = 3.0
 
 
 @dataclass
@@ -152,7 +153,7 @@ def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
     finally:
         clock.stdin.close()
         with suppress(subprocess.TimeoutExpired):
-            clock.wait(CLOCK_TIMEOUT_S)
+            clock.wait(CLOCK_END_TIMEOUT_S)
         clock.kill()
         clock.wait()
         clock.stdout.close()

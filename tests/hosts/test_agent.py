@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import psutil
 import pytest
 
 from kvstudy.errors import HostLost, KvstudyError, RunFailed
-from kvstudy.hosts import agent, lease, remote, ship, version, wire
+from kvstudy.hosts import agent, agent_process, lease, remote, ship, version, wire
 from kvstudy.hosts.agent_process import END_TIMEOUT_S, AgentProcess
 from kvstudy.hosts.process import OwnedProcess, wait_until
 from kvstudy.hosts.remote import RemoteHost
@@ -140,8 +141,6 @@ def test_open_files_are_raised_or_refused_where_the_load_will_be(tmp_path):
 
 
 def test_a_word_arrives_while_a_method_runs(host):
-    from concurrent.futures import ThreadPoolExecutor
-
     keeper = host.stationed(Keeper, 0)
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(keeper.wait_for, "over")
@@ -290,6 +289,61 @@ def test_a_host_that_neither_ends_nor_begins_an_agent_is_given_back_in_time(tmp_
     awake.set()
     host.end()
     assert 1.0 <= took_s < 2.0
+
+
+HANGS = """
+import threading
+from kvstudy.errors import HostLost
+from kvstudy.hosts import remote
+remote.RENEW_TIMEOUT_S = 0.2
+host = remote.RemoteHost("a", "127.0.0.1", "there", threading.Event().wait)
+try:
+    host.renew()
+except HostLost as lost:
+    print(lost.message)
+host.end()
+"""
+
+
+def test_a_call_that_never_returns_does_not_keep_kvstudy_from_ending():
+    done = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "host a does not answer within 0.2 s\n"), done.stderr
+
+
+def test_a_thread_that_made_a_call_stays_until_the_end():
+    """What it has started would end with it: process.py."""
+    threads = remote._Threads("host a")
+    first = threads.submit(threading.current_thread).result(5)
+    assert first.is_alive()
+    threads.end()
+    first.join(5)
+    assert not first.is_alive()
+    with pytest.raises(RuntimeError):
+        threads.submit(print)
+
+
+def test_an_agent_that_stands_still_before_its_first_word_is_ended(tmp_path, monkeypatch):
+    program = tmp_path / "stands-still"
+    program.write_text("#!/bin/sh\nkill -STOP $$\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(agent_process, "START_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(HostLost, match="agent did not start: it was killed"):
+        AgentProcess(asked_of(tmp_path / "there"))
+
+
+def test_an_agent_that_stands_still_while_it_is_sent_a_file_is_ended_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(agent_process, "END_TIMEOUT_S", 0.5)
+    one = AgentProcess(asked_of(tmp_path / "there"))
+    os.kill(one.pid, signal.SIGSTOP)
+    more_than_a_pipe_holds = remote.asked("write", tmp_path / "file", bytes(1 << 20), True)
+    with ThreadPoolExecutor(1) as threads:
+        sending = threads.submit(one.exchange, more_than_a_pipe_holds)
+        assert not wait_until(sending.done, 0.5)
+        one.end()
+        with pytest.raises(HostLost, match="agent has ended: it was killed"):
+            sending.result(10)
+    assert one.has_ended and lease.holder() is None
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -115,6 +116,91 @@ def test_nothing_is_written_to_a_folder_of_somebody_elses_when_a_worker_is_start
     assert refused.value.message == f"host a: folder holds something else: folder={folder} found=cluster"
     assert refused.value.hint == "name an empty one under folder"
     assert list(folder.rglob("*")) == [theirs.parent, theirs]
+
+
+@pytest.mark.parametrize("is_worker", [True, False], ids=["worker", "scheduler"])
+def test_a_worker_or_scheduler_that_stands_still_is_ended_in_order(tmp_path, file, monkeypatch, is_worker):
+    (tmp_path / "slow_end.py").write_text(
+        "import pathlib, signal, sys, time\n"
+        "def end(*_):\n    pathlib.Path(sys.argv[1]).touch()\n    sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end)\nprint('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    monkeypatch.setattr(cluster, "MODULE", "slow_end")
+    monkeypatch.setattr(cluster, "remotes", lambda file: [ThisMachine("a", "127.0.0.1", file)])
+    in_order = tmp_path / "in order"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slow_end", in_order], cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    facts = (
+        {"pid": None, "workers": {"a": process.pid}}
+        if is_worker
+        else {"pid": process.pid, "started": psutil.Process(process.pid).create_time(), "workers": {}}
+    )
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGSTOP)
+        begun = time.monotonic()
+        ending = threading.Thread(target=process.wait)  # else it would stay, as a zombie
+        ending.start()
+        cluster._take_down(HostsFile.load(file), facts)
+        ending.join(10)
+    finally:
+        process.kill()
+        process.stdout.close()
+    assert in_order.exists() and time.monotonic() - begun < 8
+
+
+def test_a_scheduler_that_stands_still_at_its_start_is_not_waited_for(tmp_path, file, monkeypatch):
+    (tmp_path / "stands_still.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(cluster, "MODULE", "stands_still")
+    monkeypatch.setattr(cluster, "_own_address", lambda _other: "127.0.0.1")
+    facts = {"pid": None}
+    try:
+        with pytest.raises(KvstudyError, match="scheduler did not start: it stands still: pid="):
+            cluster._start_scheduler(HostsFile.load(file), tmp_path, None, facts)
+    finally:
+        psutil.Process(facts["pid"]).kill()
+
+
+def test_a_worker_that_stands_still_at_its_start_is_not_waited_for(tmp_path, file):
+    (tmp_path / "perf" / "cluster").mkdir(parents=True)
+    remote = ThisMachine("a", "127.0.0.1", HostsFile.load(file))
+    worker = subprocess.Popen(["sleep", "60"])
+    try:
+        worker.send_signal(signal.SIGSTOP)
+        with pytest.raises(KvstudyError, match="worker did not start: host a: it stands still"):
+            cluster._wait_for_worker(remote, worker.pid)
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+@pytest.mark.parametrize(
+    ("is_alive", "answers", "is_ours", "does"),
+    [
+        (True, True, True, []),
+        (True, False, True, ["end it", "disconnect", "connect"]),
+        (False, False, True, ["end it", "disconnect", "connect"]),
+        (True, False, False, "the cluster's scheduler does not answer"),
+        (False, False, False, ["disconnect", "connect"]),
+    ],
+)
+def test_a_scheduler_of_ours_that_stands_still_is_replaced_and_one_of_others_is_named(
+    tmp_path, file, monkeypatch, is_alive, answers, is_ours, does
+):
+    hosts, done = cluster.Hosts(HostsFile.load(file), tmp_path, lambda *_: None), []
+    hosts._cluster = SimpleNamespace(is_alive=is_alive, answers=lambda: answers)
+    hosts._own = {"pid": 1} if is_ours else None
+    monkeypatch.setattr(cluster, "_end_scheduler", lambda _facts: done.append("end it"))
+    monkeypatch.setattr(hosts, "_disconnect", lambda: done.append("disconnect"))
+    monkeypatch.setattr(hosts, "_connect", lambda: done.append("connect"))
+    if isinstance(does, str):
+        with pytest.raises(KvstudyError, match=does):
+            hosts._check_scheduler()
+        return
+    hosts._check_scheduler()
+    assert done == does
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

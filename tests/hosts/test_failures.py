@@ -69,6 +69,11 @@ def kill_scheduler(_hosts, measuring) -> None:
     scheduler.kill()
 
 
+def stop_scheduler(_hosts, measuring) -> None:
+    (scheduler,) = [one for one in psutil.Process(measuring.pid).children() if "scheduler" in one.cmdline()]
+    scheduler.suspend()
+
+
 def interrupt(_hosts, measuring) -> None:
     measuring.send_signal(signal.SIGINT)
 
@@ -87,6 +92,7 @@ SCENARIOS = [
     (kill("a", "kv-service.jar"), "measure", r"service died during measure: signal 9", True),
     alone(stop("b", "hosts.agent"), "measure", r"host b is lost: ", True),
     (kill_scheduler, "measure", r"host . is lost: the cluster's scheduler is gone", True),
+    alone(stop_scheduler, "measure", r"host . is lost: it does not answer within 6 s", True),
     alone(interrupt, "measure", r"interrupted during measure", False),
     (cut_b, "measure", r"host b is lost: ", False),
     alone(end_c, "measure", r"host c is lost: ", False),
