@@ -1,16 +1,17 @@
-"""What measuring over hosts costs, beside its goals: `make bench-hosts` (ROUNDS=10, about 10 minutes, quiet,
+"""What measuring over hosts costs, beside its goals: `make bench-hosts` (ROUNDS=10, about 20 minutes, quiet,
 root).
 
-    python tests/hosts/hosts_cost.py [--rounds 10] [--only begin --only start --only idle]
+    python tests/hosts/hosts_cost.py [--rounds 10] [--only begin --only start --only idle --only one]
 
     begin   how far apart two loadgens on two hosts begin, by a server that notes when it hears of each first
     start   four hosts: from `kvstudy run` to the launch of the first service
     idle    a duet of the service beside itself on this machine, and the same while a cluster that nobody uses
             waits there, in turn: p50, CPU per request, and the CPU of the idle worker
+    one     the same duet here, and here by `--hosts` of one host at 127.0.0.1, in turn: p50, CPU per request
 
 A duet's slices resolve nanoseconds; what is compared is the mean of its two sides, by the rule of the pages:
 *the same within 3 %*, a difference, or *cannot tell*. Exits with 1 when a goal below is missed; *cannot tell*
-misses it. One host through Dask is not among them: service and generator of --hosts are on two.
+misses it.
 """
 
 import argparse
@@ -33,7 +34,7 @@ import psutil
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "hosts"), str(ROOT / "tests" / "measure")]
 
-from namespaces import Namespaces, missing
+from namespaces import Namespaces, missing, this_machine
 from project import UNDISTURBED, Project
 
 from kvstudy.analyse.comparison.pairs import pair
@@ -175,7 +176,7 @@ def start(hosts: Namespaces, project: Project, _rounds: int) -> bool:
 # ---- an idle worker beside a measurement -------------------------------------------------------------------
 
 
-def measured(project: Project) -> SealedRun:
+def measured(project: Project, *more: object) -> SealedRun:
     before = {run.path for run in sealed_runs(project.raw)} if project.raw.is_dir() else set()
     experiment = project.experiment(
         subject="kv-service",
@@ -199,7 +200,7 @@ def measured(project: Project) -> SealedRun:
             "within": "2m",
         },
     )
-    code, out, err = project.finished(project.kvstudy("compare", experiment, code=UNDISTURBED))
+    code, out, err = project.finished(project.kvstudy("compare", experiment, *more, code=UNDISTURBED))
     assert code == 0, out + err
     (run,) = [run for run in sealed_runs(project.raw) if run.path not in before]
     assert run.facts["outcome"] == "completed", run.facts["outcome"]
@@ -241,12 +242,19 @@ def idle(hosts: Namespaces, project: Project, rounds: int) -> bool:
             middle <= IDLE_SHARE_MAX,
         )
     ]
+    return all([*met, *are_same(alone, "alone", beside, "beside it")])
+
+
+def are_same(
+    before: list[dict[str, float]], called: str, after: list[dict[str, float]], other: str
+) -> list[bool]:
+    met = []
     for name in MEASURES:
-        before, after = [one[name] for one in alone], [one[name] for one in beside]
-        ratio, said = compared(before, after, "lower" if name == P50 else "less")
-        found = f"{np.median(before):.2f} alone, {np.median(after):.2f} beside it, {ratio}: {said}"
+        ours, theirs = [one[name] for one in before], [one[name] for one in after]
+        ratio, said = compared(ours, theirs, "lower" if name == P50 else "less")
+        found = f"{np.median(ours):.2f} {called}, {np.median(theirs):.2f} {other}, {ratio}: {said}"
         met.append(is_met(name, found, f"the same within {100 * SAME_WITHIN:g} %", said == SAME))
-    return all(met)
+    return met
 
 
 def beside_an_idle_worker(hosts: Namespaces, project: Project, file: Path) -> tuple[SealedRun, float]:
@@ -262,13 +270,37 @@ def beside_an_idle_worker(hosts: Namespaces, project: Project, file: Path) -> tu
     return run, (after.user + after.system - before.user - before.system) / length_s
 
 
+# ---- one host through Dask ---------------------------------------------------------------------------------
+
+
+def one(_hosts: Namespaces, project: Project, rounds: int) -> bool:
+    """No namespace: network, disk and programs are the same on both ways."""
+    here: list[dict[str, float]] = []
+    by_hosts: list[dict[str, float]] = []
+    order = random.Random(11)
+    with this_machine(project.root.parent / "of-this-machine") as file:
+        for number in range(rounds):
+            for by_dask in order.sample([False, True], 2):
+                if by_dask:
+                    by_hosts.append(figures(measured(project, "--hosts", file)))
+                else:
+                    here.append(figures(measured(project)))
+            print(f"round {number + 1} of {rounds} done", flush=True)
+    return all(are_same(here, "on the local path", by_hosts, "through Dask"))
+
+
 def compared(before: list[float], after: list[float], better: str) -> tuple[str, str]:
     of = pair(before, after, SAME_WITHIN)
     said = word(of.low, of.high, of.p, of.p_same, better, min(of.runs_before, of.runs_after))
     return f"{of.ratio:.3f} [{of.low:.3f}, {of.high:.3f}]", said
 
 
-STEPS: dict[str, Callable[[Namespaces, Project, int], bool]] = {"begin": begin, "start": start, "idle": idle}
+STEPS: dict[str, Callable[[Namespaces, Project, int], bool]] = {
+    "begin": begin,
+    "start": start,
+    "idle": idle,
+    "one": one,
+}
 
 
 if __name__ == "__main__":

@@ -14,10 +14,12 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +28,7 @@ import psutil
 from kvstudy.hosts.process import wait_until
 
 PROJECT = Path(__file__).parents[2]  # hosts run the kvstudy that is tested
+LOCAL = "127.0.0.1"
 SPACES, PREFIX = Path("/run/netns"), "kvstudy-test-"
 NEEDED = {
     "ip": "iproute2",
@@ -34,8 +37,9 @@ NEEDED = {
     "unshare": "util-linux",
     "cc": "gcc",
 }
+SSH_PORT = 22
 SSHD = """
-Port 22
+Port {port}
 ListenAddress {address}
 HostKey {folder}/host_key
 AuthorizedKeysFile {folder}/key.pub
@@ -140,7 +144,11 @@ class Namespaces:
         environment = clock.environment(self._wrong_clock()) if clock else ""
         (self.folder / f"{name}.conf").write_text(
             SSHD.format(
-                address=self.address[name], folder=self.folder, environment=environment, project=PROJECT
+                address=self.address[name],
+                port=SSH_PORT,
+                folder=self.folder,
+                environment=environment,
+                project=PROJECT,
             )
         )
         script = BEGIN.format(folder=self.folder, name=name, disk=disk or self._disk)
@@ -197,12 +205,7 @@ class Namespaces:
             | ({"cores": cores[name]} if cores and name in cores else {})
             for name, of_host in roles.items()
         }
-        ssh = {
-            "user": "root",
-            "key": str(self.folder / "key"),
-            "python": sys.executable,
-            "options": ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"],
-        }
+        ssh = _ssh_yaml(self.folder)
         there = self.folder / "there" / "of-kvstudy"
         path.write_text(json.dumps({"ssh": ssh, "folder": str(there), "hosts": hosts}, indent=1))
         return path
@@ -250,15 +253,65 @@ class Namespaces:
         return subprocess.run([*self._ssh(name), "true"]).returncode == 0
 
     def _ssh(self, name: str) -> list[str]:
-        asked = ["ssh", "-q", "-i", str(self.folder / "key"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=1"]
-        asked += ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
-        return [*asked, f"root@{self.address[name]}"]
+        return [*_ssh_to(self.folder), f"root@{self.address[name]}"]
 
     def _space(self, name: str) -> str:
         return f"{PREFIX}{self._owner}-{name}"
 
     def _veth(self, name: str) -> str:
         return f"kv{self._owner}-{name}"
+
+
+@contextmanager
+def this_machine(folder: Path) -> Iterator[Path]:
+    """A hosts.yaml of this machine alone, with both roles, by an sshd of its own on 127.0.0.1: a network, a
+    disk and processes that it shares with who measures without hosts."""
+    folder.mkdir()
+    Path("/run/sshd").mkdir(exist_ok=True)
+    for name in ("host_key", "key"):
+        _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
+    port, conf = _free_port(), folder / "sshd.conf"
+    conf.write_text(SSHD.format(address=LOCAL, port=port, folder=folder, environment="", project=PROJECT))
+    ssh = _ssh_yaml(folder) | {"port": port}
+    hosts = {"here": {"address": LOCAL, "roles": ["service", "generator"]}}
+    file = folder / "hosts.yaml"
+    file.write_text(json.dumps({"ssh": ssh, "folder": str(folder / "of-kvstudy"), "hosts": hosts}, indent=1))
+    with (folder / "sshd.log").open("wb") as said:
+        sshd = subprocess.Popen(
+            ["/usr/sbin/sshd", "-D", "-e", "-f", str(conf)],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            env={key: value for key, value in os.environ.items() if not key.startswith("KVSTUDY")},
+        )
+    try:
+        asked = [*_ssh_to(folder), "-p", str(port), f"root@{LOCAL}", "true"]
+        assert wait_until(lambda: subprocess.run(asked).returncode == 0, 10), (
+            folder / "sshd.log"
+        ).read_text()
+        yield file
+    finally:
+        sshd.terminate()
+        sshd.wait()
+
+
+def _free_port() -> int:
+    with socket.create_server((LOCAL, 0)) as server:
+        return server.getsockname()[1]
+
+
+def _ssh_yaml(folder: Path) -> dict:
+    return {
+        "user": "root",
+        "key": str(folder / "key"),
+        "python": sys.executable,
+        "options": ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-q"],
+    }
+
+
+def _ssh_to(folder: Path) -> list[str]:
+    asked = ["ssh", "-q", "-i", str(folder / "key"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=1"]
+    return [*asked, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
 
 
 def _remove_abandoned() -> None:
