@@ -138,7 +138,10 @@ verify: setup ## recompute the checksums of every sealed run
 
 # ---- tests ----------------------------------------------------------------------------------------------------------------
 
-test: lint build test-rust test-java test-python ## all but six long tests (make test-hosts): 25 minutes
+test: lint build ## all but six long tests (make test-hosts): 25 minutes
+	@echo 'tests of Rust and Java, both at once; each is told when it is over (5 to 8 min)'
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust test-java
+	$(MAKE) --no-print-directory test-python
 
 DOCUMENTS = $(shell git ls-files "*.md")
 

@@ -1,15 +1,14 @@
-"""axe-core on every page: no serious or critical fault, light and dark, wide and narrow, inside the flame
+"""axe-core on every page: no serious or critical fault, dark and narrow, light and wide, inside the flame
 graphs too."""
 
 import pytest
 from selenium.webdriver.common.by import By
-from visits import NARROW_PX, WIDE_PX, opened, seen, serious_faults
+from visits import VISITS, opened, seen, serious_faults
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("width", [NARROW_PX, WIDE_PX])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), VISITS)
 def test_no_page_has_a_serious_fault(study, chromium, width, scheme):
     views = seen(chromium, study, width, scheme)
     assert not {name: view.faults for name, view in views.items() if view.faults}

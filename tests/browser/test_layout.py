@@ -93,9 +93,8 @@ def test_no_label_of_a_card_is_cut(study, chromium):
     assert cut == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_is_wider_than_a_telephone(study, chromium, scheme):
-    views = seen(chromium, study, NARROW_PX, scheme)
+def test_no_page_is_wider_than_a_telephone(study, chromium):
+    views = seen(chromium, study, NARROW_PX, "dark")
     assert len(views) == len(all_pages(study))
     assert [name for name, view in views.items() if view.scrolls_sideways] == []
 

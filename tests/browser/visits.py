@@ -1,5 +1,6 @@
-"""Every page opened once for each width and colour scheme, every chart drawn, and what was seen there: tests
-about all pages share these visits, most of whose time is drawing.
+"""Every page opened in two visits, every chart drawn, and what was seen there: tests about all pages share
+these visits, most of whose time is drawing. Each width and each colour scheme is in one of them: no rule of
+our style sheets asks for both.
 
     for name, view in seen(chromium, study, NARROW_PX, "dark").items(): …
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 import axe_core_python
 
 NARROW_PX, WIDE_PX = 375, 1440
+VISITS = ((NARROW_PX, "dark"), (WIDE_PX, "light"))
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 RUN_AXE = """
 const done = arguments[0];
