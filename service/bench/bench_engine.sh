@@ -22,7 +22,7 @@ case "${1:-}" in
 esac
 
 mvn -q -B test-compile dependency:build-classpath -Dmdep.includeScope=test \
-  -Dmdep.outputFile=target/test-classpath.txt
+  -Dmdep.outputFile=target/test-classpath.txt >&2 # Maven ends with colours, which are no part of a class path
 if [ "${1:-}" = classpath ]; then
     exec cat target/test-classpath.txt
 fi

@@ -14,6 +14,7 @@ import kv.lsm.WalMode;
 /// Our store with its defaults but for the log: 64 MiB memtables (one active, two frozen), 4 KiB blocks, 10
 /// filter bits per key, mapped tables, no compression.
 final class OurStore implements Contender {
+    private static final long SETTLE_NANOS_MAX = 300_000_000_000L;
     private static final Set<String> BACKGROUND = Set.of("kv-flush", "kv-compact");
 
     private final Store store;
@@ -53,9 +54,10 @@ final class OurStore implements Contender {
 
     /// Until no memtable waits and the threads for flush and compaction have waited for work in three looks:
     /// the counters tell of a compaction only when it has ended, and how many runs may stay is the policy's
-    /// affair.
+    /// affair. A store that does not come to rest ends the benchmark.
     @Override
     public void settle() throws InterruptedException {
+        long begun = System.nanoTime();
         int quiet = 0;
         for (StoreMetrics before = store.metrics(); quiet < 3; ) {
             Thread.sleep(200);
@@ -65,13 +67,17 @@ final class OurStore implements Contender {
                     && now.compactions() == before.compactions();
             quiet = idle && backgroundThreadsWait() ? quiet + 1 : 0;
             before = now;
+            if (System.nanoTime() - begun > SETTLE_NANOS_MAX) {
+                throw new IllegalStateException("flush or compaction did not come to rest in five minutes");
+            }
         }
     }
 
+    /// Another build's threads may wait for a class of another name: WorkSignal was Work.
     private static boolean backgroundThreadsWait() {
         return Arrays.stream(ManagementFactory.getThreadMXBean().dumpAllThreads(false, false))
                 .filter(thread -> BACKGROUND.contains(thread.getThreadName()))
-                .allMatch(thread -> String.valueOf(thread.getLockName()).startsWith("kv.lsm.WorkSignal@"));
+                .allMatch(thread -> String.valueOf(thread.getLockName()).startsWith("kv.lsm.Work"));
     }
 
     StoreMetrics metrics() {
