@@ -23,7 +23,7 @@ from kvstudy.hosts.agent_process import END_TIMEOUT_S, AgentProcess
 from kvstudy.hosts.process import OwnedProcess, wait_until
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.crew import SHARED, Crew, Member
 from kvstudy.measure.limits import FILES_BESIDE_CONNECTIONS, Needs
 from kvstudy.measure.station import Station
 
@@ -130,7 +130,7 @@ def test_open_files_are_raised_or_refused_where_the_load_will_be(tmp_path):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             member = Member(host, host.stationed(Station, programs, None))
             crew, files = Crew(member, (member,)), host.stationed(OpenFiles)
-            assert crew.check(0, False, Needs(100, memory_groups=False), 1) == []
+            assert crew.check(0, False, Needs(100, memory_groups=False), 1) == [f"host a: {SHARED}"]
             assert files.of_what_is_started() == 100 + FILES_BESIDE_CONNECTIONS
             if hard != resource.RLIM_INFINITY:
                 with pytest.raises(KvstudyError, match="^host a: not enough open files: needed=") as refused:

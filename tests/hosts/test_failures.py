@@ -32,6 +32,7 @@ def telling(self, phase):
 Progress.doing = telling
 """
 SEALED_WITHIN_S = 15
+WORKERS_KNOWN_S = 60
 
 
 def tell_in_phase(phase: str, mark: Path, module: str = "progress", progress: str = "Progress") -> str:
@@ -194,12 +195,14 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(hosts, project, 
         assert wait_until(
             lambda: all("spawn_main" in " ".join(hosts.pids(name).values()) for name in "ab"), 30
         )
-        for command in (
-            ["hosts", "check", file],
-            ["run", project.experiment(subject="kv-service", rate=300), "--hosts", file],
-        ):
-            code, out, err = project.finished(project.kvstudy(*command))
-            assert code == 0, out + err
+        # A worker's process is there before the scheduler knows of it.
+        assert wait_until(
+            lambda: project.finished(project.kvstudy("hosts", "check", file))[0] == 0, WORKERS_KNOWN_S
+        )
+        code, out, err = project.finished(
+            project.kvstudy("run", project.experiment(subject="kv-service", rate=300), "--hosts", file)
+        )
+        assert code == 0, out + err
         for name in "ab":
             assert wait_until(lambda name=name: "hosts.agent" not in " ".join(hosts.pids(name).values()), 10)
             assert hosts.pids(name)  # its workers
