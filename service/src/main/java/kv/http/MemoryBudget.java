@@ -23,16 +23,19 @@ final class MemoryBudget {
         return new MemoryBudget(Runtime.getRuntime().maxMemory() / 4);
     }
 
+    /// What is refused never counts, not for a moment either: others that ask meanwhile find what there is.
     private boolean tryTake(long bytes) {
-        long taken = bytesTaken.addAndGet(bytes);
-        if (taken > bytesNearlyFull) {
-            tellWaiting();
+        while (true) {
+            long before = bytesTaken.get();
+            long after = before + bytes;
+            boolean fits = after <= bytesMax;
+            if (!fits || bytesTaken.compareAndSet(before, after)) {
+                if (after > bytesNearlyFull) {
+                    tellWaiting();
+                }
+                return fits;
+            }
         }
-        if (taken <= bytesMax) {
-            return true;
-        }
-        bytesTaken.addAndGet(-bytes);
-        return false;
     }
 
     private void tellWaiting() {
