@@ -358,11 +358,11 @@ def test_pause_of_the_service_is_seen_in_response_time_and_not_in_service_time_a
 
 PINNED = """
 import os, psutil
-import kvstudy.measure.run as run
+import kvstudy.measure.base_station as base_station
 from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.progress import Progress
 cores = sorted(os.sched_getaffinity(0))
-run.pinning = lambda threads: Pinning(
+base_station.pinning = lambda threads: Pinning(
     cores[:1], cores[-1:], "service on the first core, generator on the last"
 )
 doing = Progress.doing
