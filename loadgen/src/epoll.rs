@@ -6,7 +6,7 @@
 //!
 //! Dear is a timer that becomes the CPU's next, which leaves the machine. One that is set behind another
 //! costs next to nothing: when the first goes off, its interrupt programs the second. So there are two, and
-//! who knows about when the wait after this one ends has it set ahead ([`Epoll::wait_within`]).
+//! who knows about when the wait after this one ends has it set ahead ([`Events::wait_within`]).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,6 +16,8 @@ use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
+
+use crate::clock;
 
 /// What a socket is watched for.
 pub type Interest = epoll::EventFlags;
@@ -62,6 +64,28 @@ pub struct Event {
     pub ended: bool,
 }
 
+/// What a thread waits on. Each wait returns how many events there are.
+pub trait Events {
+    fn now_ns(&mut self) -> u64;
+
+    /// How many events there are now.
+    fn look(&mut self) -> io::Result<usize>;
+
+    /// Waits for events, at the latest until this monotonic time.
+    fn wait_until(&mut self, until_ns: u64) -> io::Result<usize>;
+
+    /// Waits for events, at the latest until a time between two: until one that is already set if it lies
+    /// there, and else until `wanted_ns`. `ahead_ns`: the wait after this one will be until about so long
+    /// after the end of this one, which is then set too.
+    fn wait_within(
+        &mut self,
+        earliest_ns: u64,
+        wanted_ns: u64,
+        latest_ns: u64,
+        ahead_ns: Option<u64>,
+    ) -> io::Result<Waited>;
+}
+
 impl Epoll {
     pub fn new() -> io::Result<Self> {
         let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -79,48 +103,6 @@ impl Epoll {
 
     pub fn modify(&self, fd: impl AsFd, interest: Interest, token: u64) -> io::Result<()> {
         Ok(epoll::modify(&self.fd, fd, epoll::EventData::new_u64(token), interest)?)
-    }
-
-    /// How many events there are now.
-    #[inline]
-    pub fn look(&mut self) -> io::Result<usize> {
-        self.collect(Some(&NO_TIME))
-    }
-
-    /// Waits for events, at the latest until this monotonic time; how many there are.
-    #[inline]
-    pub fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
-        self.timers[0].set(until_ns)?;
-        self.collect(None)
-    }
-
-    /// Waits for events, at the latest until a time between two: until one that is already set if it lies
-    /// there, and else until `wanted_ns`. `ahead_ns`: the wait after this one will be until about so long
-    /// after the end of this one, which is then set too.
-    pub fn wait_within(
-        &mut self,
-        earliest_ns: u64,
-        wanted_ns: u64,
-        latest_ns: u64,
-        ahead_ns: Option<u64>,
-    ) -> io::Result<Waited> {
-        let is_set = |timer: &Timer| (earliest_ns..=latest_ns).contains(&timer.set_to_ns);
-        // Else the one that would wake too soon, or has gone off: it is the earlier one.
-        let first = self
-            .timers
-            .iter()
-            .position(is_set)
-            .unwrap_or_else(|| usize::from(self.timers[1].set_to_ns < self.timers[0].set_to_ns));
-        if !is_set(&self.timers[first]) {
-            self.timers[first].set(wanted_ns)?;
-        }
-        let until_ns = self.timers[first].set_to_ns;
-        let second = &mut self.timers[1 - first];
-        if let (Some(ahead_ns), 0) = (ahead_ns, second.set_to_ns) {
-            second.set(until_ns.saturating_add(ahead_ns))?;
-        }
-        let count = self.collect(None)?;
-        Ok(Waited { count, until_ns: (self.timers[first].set_to_ns == 0).then_some(until_ns) })
     }
 
     #[inline]
@@ -150,6 +132,50 @@ impl Epoll {
             readable: !flags.difference(WRITABLE).is_empty(),
             ended: flags.intersects(ENDED),
         }
+    }
+}
+
+impl Events for Epoll {
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        clock::now_ns()
+    }
+
+    #[inline]
+    fn look(&mut self) -> io::Result<usize> {
+        self.collect(Some(&NO_TIME))
+    }
+
+    #[inline]
+    fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
+        self.timers[0].set(until_ns)?;
+        self.collect(None)
+    }
+
+    fn wait_within(
+        &mut self,
+        earliest_ns: u64,
+        wanted_ns: u64,
+        latest_ns: u64,
+        ahead_ns: Option<u64>,
+    ) -> io::Result<Waited> {
+        let is_set = |timer: &Timer| (earliest_ns..=latest_ns).contains(&timer.set_to_ns);
+        // Else the one that would wake too soon, or has gone off: it is the earlier one.
+        let first = self
+            .timers
+            .iter()
+            .position(is_set)
+            .unwrap_or_else(|| usize::from(self.timers[1].set_to_ns < self.timers[0].set_to_ns));
+        if !is_set(&self.timers[first]) {
+            self.timers[first].set(wanted_ns)?;
+        }
+        let until_ns = self.timers[first].set_to_ns;
+        let second = &mut self.timers[1 - first];
+        if let (Some(ahead_ns), 0) = (ahead_ns, second.set_to_ns) {
+            second.set(until_ns.saturating_add(ahead_ns))?;
+        }
+        let count = self.collect(None)?;
+        Ok(Waited { count, until_ns: (self.timers[first].set_to_ns == 0).then_some(until_ns) })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::now_ns;
 use crate::endpoint::Endpoint;
-use crate::epoll::{Epoll, READABLE, WRITABLE};
+use crate::epoll::{Epoll, Events, READABLE, WRITABLE};
 use crate::error::Trouble;
 use crate::socket::Socket;
 use crate::tls::{CIPHER_BYTES, Tls, TlsClient};

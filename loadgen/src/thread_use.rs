@@ -25,14 +25,8 @@ impl ThreadUse {
 
     /// What it used between two moments.
     pub fn between(&self, from: &UsedBy, until: &UsedBy) -> Self {
-        let waited = until.waited_for_cpu_ns.zip(from.waited_for_cpu_ns);
-        Self {
-            wall_ns: until.at_ns.saturating_sub(from.at_ns),
-            cpu_ns: until.cpu_ns.saturating_sub(from.cpu_ns),
-            spun_ns: until.spun_ns.saturating_sub(from.spun_ns),
-            waited_for_cpu_ns: waited.map(|(until_ns, from_ns)| until_ns.saturating_sub(from_ns)),
-            ..self.clone()
-        }
+        let UsedBy { at_ns: wall_ns, cpu_ns, spun_ns, waited_for_cpu_ns } = until.since(from);
+        Self { wall_ns, cpu_ns, spun_ns, waited_for_cpu_ns, ..self.clone() }
     }
 }
 
@@ -43,6 +37,19 @@ pub struct UsedBy {
     pub cpu_ns: u64,
     pub spun_ns: u64,
     pub waited_for_cpu_ns: Option<u64>,
+}
+
+impl UsedBy {
+    /// What it used since another moment, `at_ns` the time between.
+    fn since(&self, from: &Self) -> Self {
+        let waited = self.waited_for_cpu_ns.zip(from.waited_for_cpu_ns);
+        Self {
+            at_ns: self.at_ns.saturating_sub(from.at_ns),
+            cpu_ns: self.cpu_ns.saturating_sub(from.cpu_ns),
+            spun_ns: self.spun_ns.saturating_sub(from.spun_ns),
+            waited_for_cpu_ns: waited.map(|(until_ns, from_ns)| until_ns.saturating_sub(from_ns)),
+        }
+    }
 }
 
 /// What a thread had used at the moments that the result tells of.
@@ -83,14 +90,7 @@ impl UseLog {
 
     /// What the thread used from the start until sending ended. A run that never started used nothing.
     pub fn since_start(&self, until: &UsedBy) -> UsedBy {
-        let from = self.at_start.as_ref().unwrap_or(until);
-        let waited = until.waited_for_cpu_ns.zip(from.waited_for_cpu_ns);
-        UsedBy {
-            at_ns: until.at_ns,
-            cpu_ns: until.cpu_ns - from.cpu_ns,
-            spun_ns: until.spun_ns - from.spun_ns,
-            waited_for_cpu_ns: waited.map(|(until_ns, from_ns)| until_ns - from_ns),
-        }
+        until.since(self.at_start.as_ref().unwrap_or(until))
     }
 
     /// What it had used when each of so many steps began, and when sending ended; those that were not begun

@@ -23,54 +23,10 @@ pub use habits::{Busy, Habits, Wait};
 
 use std::io;
 
-use crate::clock;
-use crate::epoll::{Epoll, Waited};
+use crate::epoll::Events;
 use ahead::Ahead;
 use crowding::Crowding;
 use soon::Soon;
-
-/// What a thread waits on. Each wait returns how many events there are.
-pub trait Events {
-    fn now_ns(&mut self) -> u64;
-    fn look(&mut self) -> io::Result<usize>;
-    fn wait_until(&mut self, until_ns: u64) -> io::Result<usize>;
-    /// See [`Epoll::wait_within`].
-    fn wait_within(
-        &mut self,
-        earliest_ns: u64,
-        wanted_ns: u64,
-        latest_ns: u64,
-        ahead_ns: Option<u64>,
-    ) -> io::Result<Waited>;
-}
-
-impl Events for Epoll {
-    #[inline]
-    fn now_ns(&mut self) -> u64 {
-        clock::now_ns()
-    }
-
-    #[inline]
-    fn look(&mut self) -> io::Result<usize> {
-        Self::look(self)
-    }
-
-    #[inline]
-    fn wait_until(&mut self, until_ns: u64) -> io::Result<usize> {
-        Self::wait_until(self, until_ns)
-    }
-
-    #[inline]
-    fn wait_within(
-        &mut self,
-        earliest_ns: u64,
-        wanted_ns: u64,
-        latest_ns: u64,
-        ahead_ns: Option<u64>,
-    ) -> io::Result<Waited> {
-        Self::wait_within(self, earliest_ns, wanted_ns, latest_ns, ahead_ns)
-    }
-}
 
 /// What one wait is for.
 #[derive(Clone, Copy, Debug)]
@@ -253,6 +209,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epoll::Waited;
 
     const US: u64 = 1000;
     const FAR: u64 = 1_000_000 * US;

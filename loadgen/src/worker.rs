@@ -34,7 +34,7 @@ use crate::connection::Connection;
 use crate::course::Course;
 use crate::due::Due;
 use crate::endpoint::Endpoints;
-use crate::epoll::Epoll;
+use crate::epoll::{Epoll, Events};
 use crate::error::Error;
 use crate::errors::ErrorKind;
 use crate::machine::Busily;

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
 use lexopt::prelude::*;
-use loadgen::epoll::{Epoll, READABLE};
+use loadgen::epoll::{Epoll, Events, READABLE};
 use loadgen::http::request::Batch;
 use loadgen::machine;
 use loadgen::uniform::NEVER;

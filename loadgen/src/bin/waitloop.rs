@@ -6,7 +6,7 @@
 
 use lexopt::prelude::*;
 use loadgen::clock::{now_ns, thread_cpu_ns};
-use loadgen::epoll::Epoll;
+use loadgen::epoll::{Epoll, Events};
 use loadgen::machine;
 use loadgen::recorder::histogram;
 use loadgen::statistics::{TEXT_PERCENTILES, percentile};

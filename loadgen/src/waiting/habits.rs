@@ -1,8 +1,8 @@
 //! How a thread waits in this run, by what it was told and by what was measured before: until when asleep,
 //! and from when on busily.
 
-use super::Events;
 use crate::clock::thread_cpu_ns;
+use crate::epoll::Events;
 use crate::machine::Busily;
 use crate::plan::{Pacing, Plan};
 
@@ -192,28 +192,26 @@ mod tests {
     const US: u64 = 1000;
     const FAR: u64 = 1_000_000 * US;
 
+    fn habits(spin_us: u64, wakes_late_us: u64, sleep_cost_us: u64, busy: Busy) -> Habits {
+        Habits {
+            spin_ns: spin_us * US,
+            wakes_late_ns: wakes_late_us * US,
+            sleep_cost_ns: sleep_cost_us * US,
+            busy,
+            ..Habits::default()
+        }
+    }
+
     #[test]
     fn what_is_due_is_not_waited_for() {
-        let habits = Habits {
-            spin_ns: 50 * US,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Freely,
-            ..Habits::default()
-        };
+        let habits = habits(50, 20, 5, Busy::Freely);
         assert_eq!(habits.wait(100 * US, 100 * US, FAR, None), Wait::NotAtAll);
         assert_eq!(habits.wait(100 * US, FAR, 99 * US, None), Wait::NotAtAll);
     }
 
     #[test]
     fn a_wait_no_longer_than_a_sleep_costs_is_made_busily_and_a_longer_one_asleep() {
-        let sparing = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 0,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Sparingly,
-            ..Habits::default()
-        };
+        let sparing = habits(0, 0, 5, Busy::Sparingly);
         assert_eq!(sparing.wait(0, 5 * US, FAR, None), Wait::Busily(5 * US));
         assert_eq!(sparing.wait(0, 6 * US, FAR, None), Wait::Asleep(6 * US));
         assert_eq!(sparing.wait(0, 6 * US, FAR, Some(0)), Wait::Asleep(6 * US), "an answer wakes by itself");
@@ -221,26 +219,14 @@ mod tests {
 
     #[test]
     fn the_timer_is_set_early_by_as_much_as_sleepers_wake_late_and_the_rest_is_waited_for_busily() {
-        let sparing = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Sparingly,
-            ..Habits::default()
-        };
+        let sparing = habits(0, 20, 5, Busy::Sparingly);
         assert_eq!(sparing.wait(0, 500 * US, FAR, None), Wait::Asleep(480 * US));
         assert_eq!(sparing.wait(483 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
     }
 
     #[test]
     fn with_spin_the_last_part_of_a_wait_is_busy_and_so_is_the_time_in_which_an_answer_may_come() {
-        let spin = Habits {
-            spin_ns: 50 * US,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Freely,
-            ..Habits::default()
-        };
+        let spin = habits(50, 20, 5, Busy::Freely);
         assert_eq!(spin.wait(0, 500 * US, FAR, None), Wait::Asleep(450 * US));
         assert_eq!(spin.wait(450 * US, 500 * US, FAR, None), Wait::Busily(500 * US));
         assert_eq!(spin.wait(10 * US, 500 * US, FAR, Some(0)), Wait::Busily(50 * US));
@@ -250,25 +236,13 @@ mod tests {
     #[test]
     fn where_nothing_is_due_it_sleeps_until_there_is_something_else_to_do() {
         assert_eq!(Habits::default().wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
-        let dear = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 40 * US,
-            sleep_cost_ns: 30 * US,
-            busy: Busy::Sparingly,
-            ..Habits::default()
-        };
+        let dear = habits(0, 40, 30, Busy::Sparingly);
         assert_eq!(dear.wait(0, NEVER, FAR, Some(0)), Wait::Asleep(FAR));
     }
 
     #[test]
     fn off_never_waits_busily_however_short_the_wait() {
-        let off = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Never,
-            ..Habits::default()
-        };
+        let off = habits(0, 20, 5, Busy::Never);
         for due_us in [1, 5, 20, 500] {
             assert_eq!(
                 off.wait_after(0, FAR, 0, due_us * US, FAR, Some(0)),
@@ -281,14 +255,7 @@ mod tests {
 
     #[test]
     fn with_slack_a_thread_sleeps_past_the_due_time_and_wakes_when_the_slack_is_over() {
-        let spin = Habits {
-            spin_ns: 50 * US,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Freely,
-            slack_ns: 0,
-            slack_wakes_late_ns: 20 * US,
-        };
+        let spin = Habits { slack_wakes_late_ns: 20 * US, ..habits(50, 20, 5, Busy::Freely) };
         let wait = |slack_us: u64, now_us: u64, due_us: u64| {
             let slack = Habits { slack_ns: slack_us * US, ..spin };
             slack.wait_after(0, FAR, now_us * US, due_us * US, FAR, Some(0))
@@ -340,13 +307,7 @@ mod tests {
 
     #[test]
     fn who_shares_a_cpu_finishes_waits_busily_only_up_to_a_twentieth_of_the_time() {
-        let sparing = Habits {
-            spin_ns: 0,
-            wakes_late_ns: 20 * US,
-            sleep_cost_ns: 5 * US,
-            busy: Busy::Sparingly,
-            ..Habits::default()
-        };
+        let sparing = habits(0, 20, 5, Busy::Sparingly);
         assert_eq!(sparing.wait_after(50 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Busily(10 * US));
         assert_eq!(sparing.wait_after(51 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Asleep(10 * US));
     }

@@ -8,7 +8,7 @@ use super::{Worker, token};
 use crate::clock::now_ns;
 use crate::connection::{Connection, State};
 use crate::endpoint::Endpoints;
-use crate::epoll::WRITABLE;
+use crate::epoll::{Events, WRITABLE};
 use crate::errors::ErrorKind;
 use crate::opening_times::OpeningTimes;
 use crate::plan::Plan;
