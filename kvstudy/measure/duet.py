@@ -30,7 +30,7 @@ from kvstudy.measure.duet_sides import End
 from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import write_series
-from kvstudy.measure.several_hosts import all_at_once, moved
+from kvstudy.measure.several_hosts import moved, on_one_host
 from kvstudy.measure.several_hosts_duet import SeveralHostsDuet
 from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, profile_loop
 from kvstudy.project import raw_root
@@ -197,14 +197,9 @@ class DuetLaunch:
         if crew.is_here:
             return self._service.run_part(what, load, slices, turn, tick)
         over = f"{self._run_id} {what}"
-        done, _ = all_at_once(
-            crew,
-            {crew.service: lambda: self._service.run_part(what, load, slices, turn, is_over=over)},
-            None,
-            over,
-            tick,
+        return on_one_host(
+            crew, lambda: self._service.run_part(what, load, slices, turn, is_over=over), over, tick
         )
-        return done[crew.service]
 
     def _profile_both(self) -> None:
         """Both are sampled all the time; while it is not its turn a side does next to nothing. What was

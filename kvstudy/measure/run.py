@@ -24,7 +24,7 @@ from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import write_series
-from kvstudy.measure.several_hosts import SeveralHostsLoad, all_at_once, moved, phases_by_time
+from kvstudy.measure.several_hosts import SeveralHostsLoad, moved, on_one_host, phases_by_time
 from kvstudy.measure.supervision import SupervisedLoad
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root
@@ -279,14 +279,12 @@ class Run:
             )
         over = f"{folder.run_id} load"
         self._enter("warm_up")
-        loaded, _ = all_at_once(
+        return on_one_host(
             self._crew,
-            {self._crew.service: lambda: self._service.generate(command, measured, cores, is_over=over)},
-            None,
+            lambda: self._service.generate(command, measured, cores, is_over=over),
             over,
             phases_by_time(time.monotonic(), command.measures_from_s, self._enter, progress.tick),
         )
-        return loaded[self._crew.service]
 
     def _check(self, answers: Answers) -> None:
         if not self._configuration.spec.keeps_data:

@@ -316,6 +316,12 @@ def all_at_once(
         return {member: future.result() for future, member in running.items()}, service.result()
 
 
+def on_one_host(crew: Crew, work: Callable[[], T], over: str, step: Callable[[], None]) -> T:
+    """What the crew's one host does, where service and generator are watched together; as ``all_at_once``."""
+    done, _ = all_at_once(crew, {crew.service: work}, None, over, step)
+    return done[crew.service]
+
+
 def _nothing_to_attend() -> Future:
     nothing: Future = Future()
     nothing.set_result(None)
