@@ -429,7 +429,7 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
         place = claim.subject
         named.setdefault((place.experiment, claim.variant, place.workload, place.connections), claim)
     first = min(differing, key=_by_measure_and_size)
-    ordered = sorted(named.values(), key=_by_typical_and_size)
+    shown = sorted(named.values(), key=_by_typical_and_size)[:_CHANGES_MAX]
     answer = f"{_SENTENCES.get(first.variant, first.variant)} makes {_name(first.subject.workload)} "
     answer += f"{_how(first)}{_AT.get(first.measure, f' at {first.measure}')}."
     bars = [
@@ -441,23 +441,25 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
             f"{claim.subject.experiment}: {claim.subject.workload}, "
             f"{words.value('connections', claim.subject.connections)}",
         )
-        for claim, label in zip(ordered, _apart(ordered), strict=True)
+        for claim, label in zip(shown, _apart(shown), strict=True)
     ]
-    shown = bars[:_CHANGES_MAX]
-    of = f"largest differences, {len(shown)} of {len(bars)}"
-    return _CardContent(answer, of, shown, doubts, asked, valid=counted)
+    of = f"largest differences, {len(shown)} of {len(named)}"
+    return _CardContent(answer, of, bars, doubts, asked, valid=counted)
 
 
 def _apart(of_changes: Sequence[Claim]) -> list[str]:
-    """A name for each: its variant, and of two of one variant also the workload, then the connections."""
+    """A name for each: its variant, and of two of one variant also the workload, then the connections, where
+    these differ."""
     places = [claim.subject for claim in of_changes]
     labels = [claim.variant for claim in of_changes]
     for more in (
         [_name(place.workload) for place in places],
         [words.value("connections", place.connections) for place in places],
     ):
+        named = set(zip(labels, more, strict=True))
+        differs = {label for label in labels if sum(label == name for name, _ in named) > 1}
         labels = [
-            f"{label}, {also}" if labels.count(label) > 1 else label
+            f"{label}, {also}" if label in differs else label
             for label, also in zip(labels, more, strict=True)
         ]
     return labels

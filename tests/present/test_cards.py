@@ -230,6 +230,18 @@ def test_changes_of_one_option_are_told_apart_by_workload_and_connections():
     ]
 
 
+def test_what_two_changes_share_does_not_tell_them_apart():
+    """A label has room for two lines: what differs is to stand on them."""
+    changes = [
+        Claim(Place("get", connections), "p50", "ratio", 2.0, variant="handler=workers")
+        for connections in (16, 64)
+    ]
+    assert headlines._apart(changes) == [
+        "handler=workers, 16 connections",
+        "handler=workers, 64 connections",
+    ]
+
+
 def test_the_badge_counts_the_runs_that_the_answer_rests_on():
     found = sample_tables()
     card = of_page(found, "03-percentiles")
