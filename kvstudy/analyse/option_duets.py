@@ -35,6 +35,7 @@ from kvstudy.analyse.options import (
     at_highest_rate,
     differing_parts,
     distance_from_default,
+    parts_of,
 )
 
 BY_DUET, BY_RUNS = "duet", "runs"
@@ -50,7 +51,11 @@ _TURNED = {FASTER: SLOWER, SLOWER: FASTER, CHEAPER: DEARER, DEARER: CHEAPER}
 def option_duets(found: Iterable[Duet]) -> list[Duet]:
     """Those of two values of an option of the service, of the JVM or of a size; builds and subjects are
     none."""
-    return [one for one in found if "=" in one.a and "=" in one.b]
+    return [one for one in found if _is_of_options(one.a) and _is_of_options(one.b)]
+
+
+def _is_of_options(side: str) -> bool:
+    return "=" in side and "subject" not in parts_of(side)
 
 
 def with_duets(compared: pd.DataFrame, found: Sequence[Duet], own: Iterable[str] = ()) -> pd.DataFrame:

@@ -71,8 +71,9 @@ def row(rows: pd.DataFrame, measure: str) -> pd.Series:
     return found
 
 
-def test_a_duet_of_two_builds_is_none_of_an_option(study):
+def test_a_duet_of_two_builds_or_subjects_is_none_of_an_option(study):
     assert study.measured(a="main", b="change").duets == []
+    assert study.measured(a="subject=empty", b="subject=kv-service").duets == []
 
 
 def test_a_duet_answers_for_an_option_that_no_run_varied(study):
