@@ -44,7 +44,9 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
         if run.has(file)
     }
     generators = {name: one for name, one in generators.items() if one is not None}
-    ratios = launches.launch_values(counted, histograms, launches.sent_per_counted(facts["parts"]))
+    ratios = launches.launch_values(
+        counted, histograms, launches.sent_per_counted(facts["parts"]), facts["primary"]["measure"]
+    )
     # What the generator spoiled it spoiled for both sides: they would look the same.
     spoiled = {name: duet_validity.without_meaning(one) for name, one in generators.items()}
     ratios = ratios[

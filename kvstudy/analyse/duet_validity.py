@@ -13,7 +13,7 @@ import math
 
 import pandas as pd
 
-from kvstudy.analyse.comparison.launches import FIRST, MEAN, MEASURES, P50, P90, P99, PART
+from kvstudy.analyse.comparison.launches import FIRST, MEAN, MEASURES, P50, P90, PART, TAILS, measures
 from kvstudy.analyse.schema import VERDICTS
 from kvstudy.analyse.validity import LATENESS_SHARE_PASS, LATENESS_TIMER_US, OUTSIDE, Check
 from kvstudy.disturbance import disturbance
@@ -35,7 +35,7 @@ ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = (
     "rate_held",
 )
 _EVERY_MEASURE = tuple(dict.fromkeys(measure for of_loop in MEASURES.values() for measure in of_loop))
-_PERCENTILE_OF = {P50: 50.0, P90: 90.0, P99: 99.0}
+_PERCENTILE_OF = {P50: 50.0, P90: 90.0, **TAILS}
 _OF_A_SIDE = (ALIVE, ORDERLY, LOG, DATA, ANSWERS)
 
 
@@ -75,7 +75,7 @@ def check(
         _order(counted),
         _memory(ends, run.machine),
         *_grown_apart(counted),
-        _generator(generators),
+        _generator(generators, run.facts["primary"]["measure"]),
         _undisturbed(run),
         _clock(run),
     ]
@@ -227,12 +227,13 @@ def without_meaning(result: GeneratorResult) -> frozenset[str]:
     )
 
 
-def _generator(generators: dict[str, GeneratorResult]) -> Check:
+def _generator(generators: dict[str, GeneratorResult], primary: str) -> Check:
     """Marks at most: only the measures that it spoiled have no value (duet_observation.py)."""
     required = "the generator was not the limit; what it was a large part of has no value"
     known = {name: one for name, one in generators.items() if one.saturated is not None}
     bad = [
-        f"{name}: {_spoiled(without_meaning(one))} without value, {one.saturated_reason or 'saturated'}"
+        f"{name}: {_spoiled(without_meaning(one), primary)} without value, "
+        f"{one.saturated_reason or 'saturated'}"
         for name, one in known.items()
         if one.saturated
     ]
@@ -243,10 +244,10 @@ def _generator(generators: dict[str, GeneratorResult]) -> Check:
     )
 
 
-def _spoiled(measures: frozenset[str]) -> str:
-    if measures == frozenset(_EVERY_MEASURE):
+def _spoiled(spoiled: frozenset[str], primary: str) -> str:
+    if spoiled == frozenset(_EVERY_MEASURE):
         return "everything"
-    return ", ".join(measure for measure in _EVERY_MEASURE if measure in measures) or "nothing"
+    return ", ".join(one for one in measures("rate", primary) if one in spoiled) or "nothing"
 
 
 def _undisturbed(run: SealedRun) -> Check:

@@ -341,7 +341,7 @@ RATIOS = _columns(
     (
         "log_most",
         REAL,
-        "if the other side had been; infinite where it lost too many, not known of p99 and costs",
+        "if the other side had been; infinite where it lost too many, not known of tails and costs",
     ),
 )
 DUET_STACKS = _columns(

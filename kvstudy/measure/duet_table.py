@@ -17,6 +17,7 @@ MEASURE_NAMES = {
     "p50": launches.P50,
     "p90": launches.P90,
     "p99": launches.P99,
+    "p99.9": launches.P999,
     "mean": launches.MEAN,
     "cpu": launches.CPU,
     "written": launches.WRITTEN,

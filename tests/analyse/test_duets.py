@@ -9,7 +9,7 @@ from duet_maker import LATE, DuetMaker, slices
 from run_maker import RunMaker
 
 from kvstudy.analyse import schema, tables
-from kvstudy.analyse.comparison.launches import CPU, P50, P90, P99, WRITTEN
+from kvstudy.analyse.comparison.launches import CPU, P50, P90, P99, P999, WRITTEN
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SLOWER
 from kvstudy.analyse.duet_observation import observe_duet
 from kvstudy.analyse.duets import duet_of, duets
@@ -75,6 +75,11 @@ def test_a_good_launch_fails_no_check_and_has_every_measure(make):
         ("closed", "rate"),
         ("closed", "CPU per request"),
     }
+
+
+def test_a_launch_of_which_p99_9_is_the_primary_measure_has_a_value_of_it(make):
+    rows = observe_duet(make(1, primary={"workload": "put", "loop": "rate", "measure": P999}))
+    assert P999 in {row["measure"] for row in rows["ratios"] if row["loop"] == "rate"}
 
 
 def test_the_standing_of_folders_is_that_of_their_tables(tmp_path, make):

@@ -22,7 +22,8 @@ What holds for these too is said; of the rest ``stopping`` forbids the words tha
 Of a launch the median of its rounds' log ratios stands for p50, p90, mean and rate, since a round that was
 disturbed unseen shall not move it. CPU and bytes written are sums over the rounds, busy ones and the other's
 turns included: a median does not see flush and compaction, and work that is put off until the other's turn is
-paid all the same. p99 is read off the merged histograms of a side's slices.
+paid all the same. p99 and p99.9 are read off the merged histograms of a side's slices; p99.9 only of a duet
+that asks for it, since each further measure costs the others some of the error that they share.
 """
 
 import math
@@ -41,7 +42,7 @@ WRITTEN_MIN = (
     1.0  # byte per request: of less neither side writes for its requests; a JVM writes a little of its own
 )
 ROUNDS_MIN = 4  # of a part that count: fewer have no median worth the name
-BEYOND_MIN = 10  # samples beyond p99 of each side's merged histogram
+BEYOND_MIN = 10  # samples beyond the percentile of each side's merged histogram
 FIRST, INCOMPLETE, ERRORS, BUSY, DISTURBED = (
     "first round",
     "slice missing",
@@ -49,10 +50,11 @@ FIRST, INCOMPLETE, ERRORS, BUSY, DISTURBED = (
     "other side busy",
     "machine disturbed",
 )
-P50, P90, P99, MEAN, CPU, WRITTEN, RATE = (
+P50, P90, P99, P999, MEAN, CPU, WRITTEN, RATE = (
     "p50",
     "p90",
     "p99",
+    "p99.9",
     "mean",
     "CPU per request",
     "bytes written per request",
@@ -63,13 +65,16 @@ BETTER = {
     P50: "lower",
     P90: "lower",
     P99: "lower",
+    P999: "lower",
     MEAN: "lower",
     CPU: "less",
     WRITTEN: "less",
     RATE: "higher",
 }
 COSTS = (CPU, WRITTEN)
-MEASURES = {"rate": (P50, P90, P99, MEAN, CPU, WRITTEN), "closed": (RATE, CPU), "profile": ()}
+TAILS = {P99: 99.0, P999: 99.9}
+WHERE_PRIMARY = (P999,)  # measured only of a duet whose primary measure it is
+MEASURES = {"rate": (P50, P90, P99, P999, MEAN, CPU, WRITTEN), "closed": (RATE, CPU), "profile": ()}
 PART = ["workload", "loop"]
 COLUMNS = [*PART, "measure", "a", "b", "log_ratio", "rounds", "log_least", "log_most"]
 _OF_A_SLICE = {P50: "p50_ns", P90: "p90_ns", MEAN: "mean_ns", RATE: "rate_rps"}
@@ -125,23 +130,30 @@ def sent_per_counted(parts: Iterable[Mapping]) -> dict[tuple[str, str], float]:
     }
 
 
+def measures(loop: str, primary: str) -> tuple[str, ...]:
+    """What is measured in a loop of a duet whose ``primary`` measure is this one."""
+    return tuple(one for one in MEASURES[loop] if one == primary or one not in WHERE_PRIMARY)
+
+
 def launch_values(
     counted: pd.DataFrame,
     histograms: Mapping[tuple[str, str, int], hdr.Histogram],
     sent: Mapping[tuple[str, str], float] | None = None,
+    primary: str = P50,
 ) -> pd.DataFrame:
     """COLUMNS; ``a`` and ``b`` in ns, r/s, ns per request or bytes per request; ``log_ratio`` of b to a;
     ``rounds`` that it rests on; ``log_least`` and ``log_most``: what it would be if a, or b, had been as bad
-    as can be in the rounds that it lost: infinite where it lost too many, NaN for p99 and costs. A measure
-    that the launch cannot give has no row. ``sent``: of ``sent_per_counted``; 1 where it is not known."""
+    as can be in the rounds that it lost: infinite where it lost too many, NaN for tails and costs. A measure
+    that the launch cannot give has no row. ``sent``: of ``sent_per_counted``; 1 where it is not known.
+    ``primary``: the duet's primary measure."""
     rows = []
     for (workload, loop), part in counted.groupby(PART, sort=True):
-        for measure in MEASURES[loop]:
+        for measure in measures(loop, primary):
             found = (
                 _cost(part, measure, (sent or {}).get((workload, loop), 1.0))
                 if measure in COSTS
-                else _p99(part, histograms)
-                if measure == P99
+                else _tail(part, histograms, TAILS[measure])
+                if measure in TAILS
                 else _of_rounds(part, measure)
             )
             if found is not None:
@@ -193,7 +205,9 @@ def _of_rounds(part: pd.DataFrame, measure: str) -> tuple | None:
     return *medians, float(ratios.median()), len(ratios), *bounds
 
 
-def _p99(part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histogram]) -> tuple | None:
+def _tail(
+    part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histogram], percentile: float
+) -> tuple | None:
     kept = part[part["left_out"] == ""]
     values = []
     for side in duet.SIDES:
@@ -202,9 +216,9 @@ def _p99(part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histo
         if len(own) < max(ROUNDS_MIN, len(keys)):
             return None
         merged = hdr.merge(own)
-        if merged.samples_beyond([99.0])[0] < BEYOND_MIN:
+        if merged.samples_beyond([percentile])[0] < BEYOND_MIN:
             return None
-        values.append(duet.percentile_ns(merged, 99.0))
+        values.append(duet.percentile_ns(merged, percentile))
     return *values, float(np.log(values[1] / values[0])), len(keys)
 
 

@@ -30,7 +30,7 @@ from scipy import stats
 
 from kvstudy.analyse.comparison import looks
 from kvstudy.analyse.comparison.families import holm
-from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, P99, PART
+from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, PART, TAILS
 from kvstudy.analyse.comparison.location import Typical, typical_launch
 from kvstudy.analyse.comparison.lost import LOST_MORE_MAX, NOTHING_LOST, Forbidden, Lost
 from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE, CANNOT_TELL, word
@@ -304,11 +304,11 @@ def _forbidden(
     one: MeasureResult, lost: Mapping[tuple[str, str, str], Lost], launches_lost: Lost
 ) -> Forbidden:
     part = lost.get((one.workload, one.loop, "cost" if one.measure in COSTS else "latency"), NOTHING_LOST)
-    if one.measure not in (P99, MEAN):
+    if one.measure not in (*TAILS, MEAN):
         return Forbidden(((part, LOST_MORE_MAX),), launches_lost)
-    # A hundredth of the answers decides p99, and a mean with it: the rounds of a compaction may hold all of
-    # these, and a request without an answer would have been among the slowest. So one such round more on a
-    # side is enough.
+    # A hundredth of the answers, or less, decides a tail, and a mean with it: the rounds of a compaction may
+    # hold all of these, and a request without an answer would have been among the slowest. So one such round
+    # more on a side is enough.
     errors = lost.get((one.workload, one.loop, "errors"), NOTHING_LOST)
     return Forbidden(((part, 0.0), (errors, 0.0)), launches_lost)
 

@@ -28,6 +28,21 @@ def test_every_measure_of_a_launch_is_the_ratio_of_b_to_a():
     assert np.exp(values(made(ratio=1.1, loop="closed"))["rate"]) == pytest.approx(1 / 1.1)
 
 
+def test_p99_9_is_measured_where_it_is_asked_for_and_from_samples_enough():
+    slices = made()
+    counted = launches.counted_slices(slices, 2)
+    found = histograms(slices, {"a": 100_000, "b": 200_000})  # 440 of 11 000 in the tail of each side
+    usual = launches.launch_values(counted, found)
+    asked = launches.launch_values(counted, found, primary=launches.P999)
+    assert launches.P999 not in set(usual["measure"]) and launches.P999 not in launches.measures("closed", "")
+    tail = asked.set_index("measure").loc[launches.P999]
+    assert np.exp(tail["log_ratio"]) == pytest.approx(2, rel=0.01) and np.isnan(tail["log_most"])
+    others = asked[asked["measure"] != launches.P999].reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, usual)
+    few = launches.counted_slices(made(rounds=9), 2)  # 8 000 a side: 8 beyond
+    assert launches.P999 not in set(launches.launch_values(few, found, primary=launches.P999)["measure"])
+
+
 def test_the_first_round_of_each_part_does_not_count():
     slices = pd.concat([made(), made(loop="closed")], ignore_index=True)
     slices.loc[slices["round"] == 1, "p50_ns"] *= 50.0
