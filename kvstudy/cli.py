@@ -239,7 +239,8 @@ class Percent(click.ParamType):
     "--builds",
     nargs=2,
     metavar="A B",
-    help="Two revisions of the service; . is the checkout as it is. B is compared with A.",
+    help="Two revisions of the service, or jars of it (before/kv-service.jar); . is the checkout as it "
+    "is. B is compared with A.",
 )
 @click.option(
     "--baseline",

@@ -4,9 +4,11 @@
     data/work/builds/revision-<key>/build.json       revision, tree and JDK it was made of
     data/work/builds/revision-<key>.src/             a git worktree while the build goes on; never read
     data/work/builds/checkout-<digest>/              the same of ``.``, by the digest of what the jar holds
+    data/work/builds/prebuilt-<digest>/              a copy of a jar that was named instead of a revision
 
 ``<key>`` is a digest of the tree of ``service/`` at that revision and of the JDK's version, so that commits
-elsewhere build nothing anew. ``.`` is the checkout as it is, changes that are not committed included. All
+elsewhere build nothing anew. ``.`` is the checkout as it is, changes that are not committed included. What
+ends with ``.jar`` is no revision but a file, from the project's folder, that somebody has built. All
 paths are of one length: the size of its command line moves a process's stack, which can make one program
 faster than another (Mytkowicz et al., ASPLOS 2009)."""
 
@@ -15,6 +17,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +31,9 @@ from kvstudy.subject.kv_service import jar_digest
 
 CHECKOUT = "."
 JAR = "kv-service.jar"
+JAR_ENDING = ".jar"
+UNKNOWN = "unknown"
+JAR_HINT = "the path of a kv-service.jar, from the project's folder; or a revision, which is built"
 GIT_TIMEOUT_S = 120
 
 
@@ -55,6 +61,8 @@ def build_of(revision: str, root: Path) -> Build:
     _remove_abandoned(root, builds)
     if revision == CHECKOUT:
         return _of_checkout(root, builds)
+    if revision.endswith(JAR_ENDING):
+        return _of_jar(revision, root, builds)
     commit, tree = _commit_and_tree(revision, root)
     key = hashlib.sha256(f"{tree} {find_jdk().version}".encode()).hexdigest()[:16]
     folder = builds / f"revision-{key}"
@@ -78,9 +86,28 @@ def _of_checkout(root: Path, builds: Path) -> Build:
     return Build(
         CHECKOUT,
         folder / JAR,
-        commit or "unknown",
+        commit or UNKNOWN,
         dirty=commit is None or _git(root, "status", "--porcelain", "--", "service") != "",
     )
+
+
+def _of_jar(name: str, root: Path, builds: Path) -> Build:
+    """A copy, as of the checkout; of which revision it is nobody knows."""
+    _check_jar(name, root)
+    try:
+        digest = jar_digest(root / name)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise KvstudyError(f"not a jar: {name}: {str(error).lower()}", JAR_HINT) from error
+    folder = builds / f"prebuilt-{digest}"
+    with _alone(folder.with_suffix(".lock")):
+        if not (folder / JAR).is_file():
+            _keep(root / name, folder, {"revision": UNKNOWN})
+    return Build(name, folder / JAR, UNKNOWN, dirty=True)
+
+
+def _check_jar(name: str, root: Path) -> None:
+    if not (root / name).is_file():
+        raise KvstudyError(f"no such jar: {name}", JAR_HINT)
 
 
 def _build_tree(revision: str, commit: str, tree: str, root: Path, folder: Path) -> None:
@@ -138,7 +165,9 @@ def _keep(jar: Path, folder: Path, facts: dict) -> None:
 def check_revisions(revisions: Iterable[str], root: Path) -> None:
     """KvstudyError for the first that nobody can build; asked before the first of several is built."""
     for revision in revisions:
-        if revision != CHECKOUT:
+        if revision.endswith(JAR_ENDING):
+            _check_jar(revision, root)
+        elif revision != CHECKOUT:
             _commit_and_tree(revision, root)
 
 

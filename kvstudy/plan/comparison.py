@@ -291,7 +291,8 @@ def _built(configuration: Configuration, build: str) -> Configuration:
     except ValidationError:
         raise ExperimentError(
             f"no such revision: {build}",
-            "a branch, a tag or a commit that `git log` shows; . is the checkout as it is",
+            "a branch, a tag or a commit that `git log` shows; a jar, without blanks in its path; . is the "
+            "checkout as it is",
         ) from None
     return replace(configuration, subject=spec.facts, server=spec.server)
 

@@ -4,7 +4,8 @@
                                                        ``service`` and ``jvm``
     subject: empty                                     one-nio with a handler that does nothing: the upper
                                                        limit
-    subject: {build: main}                             the service of another revision, built apart
+    subject: {build: main}                             the service of another revision, built apart, or of a
+                                                       jar: {build: before/kv-service.jar}
     subject: {command: [nginx, -p, "{dir}", …]}        any command that serves HTTP on ``{port}`` and keeps
                                                        its data in ``{dir}``
     subject: {url: "http://127.0.0.1:8080"}            what runs there already: it is neither started nor

@@ -3,6 +3,7 @@ is one line."""
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,7 +14,7 @@ import pytest
 
 from kvstudy.errors import KvstudyError
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.builds import build_of, built
+from kvstudy.measure.builds import build_of, built, check_revisions
 from kvstudy.project import jfr_converter_jar, profiler_library, service_jar
 
 # What Maven does here: a jar of the sources, a line per build, and a failure where the source says so.
@@ -133,6 +134,26 @@ def test_the_checkout_is_built_with_its_changes_and_kept_when_it_changes_again(r
     assert (content(other.jar), content(one.jar)) == ("changed again", "changed")
     repository.commit("changed again")
     assert not build_of(".", repository.root).dirty
+
+
+def test_a_jar_that_somebody_built_is_kept_as_it_was(repository, tmp_path):
+    of_revision = built("HEAD", repository.root)
+    jar = repository.root / "before" / "kv-service.jar"
+    jar.parent.mkdir()
+    shutil.copyfile(of_revision, jar)
+    one = build_of("before/kv-service.jar", repository.root)
+    assert (one.revision, one.dirty) == ("unknown", True)
+    assert build_of(str(jar), repository.root).jar == one.jar != jar
+    assert len(str(one.jar)) == len(str(of_revision)), "no side of a duet has the longer command line"
+    jar.unlink()
+    assert content(one.jar) == "first" and repository.builds == ["first"]
+    with pytest.raises(KvstudyError, match="no such jar: before/kv-service.jar"):
+        build_of("before/kv-service.jar", repository.root)
+    with pytest.raises(KvstudyError, match="no such jar: other.jar"):
+        check_revisions([".", "other.jar"], repository.root)
+    jar.write_text("no zip")
+    with pytest.raises(KvstudyError, match="not a jar: before/kv-service.jar: "):
+        build_of("before/kv-service.jar", repository.root)
 
 
 @pytest.mark.parametrize(
