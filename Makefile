@@ -230,28 +230,33 @@ bench-awake: build ## what sleeping processors cost: response times of a null se
 bench-loadgen: build ## the load generator: accuracy, speed and cost beside a bare waiting loop and wrk (2 min a round, ROUNDS=5); ONLY=slack: the cases whose names hold that
 	$(AWAKE) $(BIN)/python loadgen/bench/bench.py --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),5) $(if $(ONLY),--only "$(ONLY)")
 
-bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, alternating rounds (about 5 min); BESIDE=JAR: another build takes turns too
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_service.py $(if $(BESIDE),--beside $(BESIDE))
+# Where a duet is measured, BESIDE is a jar of another build, or a revision, which is built.
+CONNECTIONS ?= 1 16 64
 
-bench-socket-calls: build ## what calling send and recv directly gains: the service beside itself without, ROUNDS=24 rounds (about 20 min)
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_service.py --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),24) --connections 64 --beside service/target/kv-service.jar --beside-java=-Dkv.socketCalls=false
+bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, a duet for each of CONNECTIONS="1 16 64" (3 to 4 min each); BESIDE=JAR: beside another build instead
+	@for connections in $(CONNECTIONS); do echo "$$connections connections"; \
+	  $(KVSTUDY) compare service/bench/bench-service.yaml --only connections=$$connections --markdown \
+	    $(if $(BESIDE),--builds $(BESIDE) . --only subject=kv-service); done
+
+bench-socket-calls: build ## what calling send and recv directly gains: a duet of the service beside itself without (at most 10 min)
+	$(KVSTUDY) compare service/bench/bench-socket-calls.yaml --markdown
 
 bench-stalled: build ## p99 of GET on other connections while writers are stalled; fails at 10 ms (about 30 s)
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_stalled.py
+	$(AWAKE) $(BIN)/python service/bench/bench_stalled.py
 
 .PHONY: bench-synced
 bench-synced: build ## how long GETs wait for syncs of other connections' writes with --wal always, by handler (about 3 min)
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_synced.py
+	$(AWAKE) $(BIN)/python service/bench/bench_synced.py
 
 bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-server), closed loop, alternating rounds (about 4 min); SYNC=always: every write is synced before its answer
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_redis.py $(if $(SYNC),--sync $(SYNC))
+	$(AWAKE) $(BIN)/python service/bench/bench_redis.py $(if $(SYNC),--sync $(SYNC))
 
-bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, beside the same without them (about 4 min); BESIDE=JAR: another build takes turns too
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_tail.py $(if $(BESIDE),--beside $(BESIDE))
+bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, a duet beside the same without them (about 8 min); BESIDE=JAR: a second one, beside another build
+	$(BIN)/python service/bench/bench_tail.py $(if $(BESIDE),--beside $(BESIDE))
 
 .PHONY: bench-larger-than-memory
 bench-larger-than-memory: build ## GET where tables are larger than the memory group of the service, by way of reading (about 6 min, needs root); FULL=1: 40 million records in 1 GiB (about 40 min); BESIDE=JAR: another build takes turns too
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_larger_than_memory.py $(if $(FULL),--records 40000000 --memory 1g --heap 128m --warm-up 30 --seconds 20) $(if $(BESIDE),--beside $(BESIDE))
+	$(AWAKE) $(BIN)/python service/bench/bench_larger_than_memory.py $(if $(FULL),--records 40000000 --memory 1g --heap 128m --warm-up 30 --seconds 20) $(if $(BESIDE),--beside $(BESIDE))
 
 kill-service: setup ## SIGKILL under load, in openings and in closings, ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
@@ -268,10 +273,10 @@ hostile-service: setup ## 200 unread ranges, 10 000 idle connections, large valu
 	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=HostileClientsTest -Dkv.hostile.full=true
 
 bench-value-size: build ## latency of PUT and GET from 1 KiB to 1 MiB; fails when a size is out of line with the others (about 1 min)
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_value_size.py $(if $(HANDLER),--handler $(HANDLER))
+	$(AWAKE) $(BIN)/python service/bench/bench_value_size.py $(if $(HANDLER),--handler $(HANDLER))
 
 soak-service: build ## MINUTES=20 of mixed load on 10 million records with a heap of 128 MB
-	$(JDK25) $(BIN)/python service/bench/soak.py --minutes $(MINUTES)
+	$(BIN)/python service/bench/soak.py --minutes $(MINUTES)
 
 soak-engine: build ## MINUTES=20 of mixed load on the store in process, every answer checked, with a heap of 128 MB
 	$(JDK25) service/bench/bench_engine.sh soak --minutes $(MINUTES)

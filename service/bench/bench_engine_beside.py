@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """The store of this build beside that of another, in process: the rows of EngineBenchmark, taking turns.
 
-    python3 service/bench/bench_engine_beside.py --beside ../before/service/target/kv-service.jar --rounds 8
+    .venv/bin/python service/bench/bench_engine_beside.py --beside ../before/kv-service.jar --rounds 8
 
 ``--beside`` is a jar of the service, or a class path with its classes. Needs JAVA_HOME with a JDK 25 and
-Maven; nothing but Python's own library. Each round starts a JVM for each build, in an order that is turned
+Maven. Each round starts a JVM for each build, in an order that is turned
 from round to round, and each fills, reads and syncs a new store after a smaller one that compiles the code.
 Both run the benchmark's classes of this build: where they do not fit the other build's store, one line says
-so. A ratio compares one round's two rates; printed are the geometric mean over the rounds, its 95 % interval
-(paired.py), and the smallest and largest. A JVM during which the machine's host took over 3 % of a CPU runs
-again, up to four times; a round with one that stayed disturbed has no ratio.
+so. A ratio compares one round's two rates; printed are that of the typical round, its 95 % interval
+(rounds.py), and the smallest and largest. A JVM that the machine's host disturbed runs again, up to four
+times; a round with one that stayed disturbed has no ratio.
 """
 
 import argparse
@@ -23,8 +23,7 @@ import sys
 import tempfile
 from functools import partial
 
-from bench_service import rate_summary, undisturbed
-from paired import ratio_of_rounds
+from rounds import left_alone, rate_summary, ratio_of_rounds, undisturbed
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVICE = HERE.parent
@@ -74,7 +73,7 @@ def one_round(java: str, class_path: str, keys: int, directory: pathlib.Path) ->
 
 def table(rounds: list[dict[str, dict]]) -> list[str]:
     """A row for each operation, from the rounds that the host left alone."""
-    kept = [one for one in rounds if all(found["undisturbed"] for found in one.values())]
+    kept = left_alone(rounds)
     lines = [f"| row | {THIS}, 1/s | {BESIDE}, 1/s | {THIS} to {BESIDE} |", "|---|---|---|---|"]
     for row in rounds[0][THIS]["rates"]:
         if not kept:
@@ -117,7 +116,7 @@ def main() -> None:
         if options.json:
             pathlib.Path(options.json).write_text(json.dumps(rounds, indent=1))
         shutil.rmtree(work, ignore_errors=True)
-    print(f"\n{options.keys} keys, {len(rounds)} rounds; medians (smallest–largest), ratios: geometric mean")
+    print(f"\n{options.keys} keys, {len(rounds)} rounds; medians (smallest–largest), ratios: typical round")
     print("[95 % interval] (smallest–largest)\n")
     print("\n".join(table(rounds)))
 

@@ -1,58 +1,42 @@
 #!/usr/bin/env python3
 """GET on a store that is larger than the memory of its service, by how it reads, in turn.
 
-    python3 service/bench/bench_larger_than_memory.py --records 5000000 --memory 256m
+    .venv/bin/python service/bench/bench_larger_than_memory.py --records 5000000 --memory 256m
 
 Fills one store of records of 16 + 100 bytes, lets it come to rest and stops its service. Then each step
 starts a service on that store in a memory group (cgroup) of its own, which holds heap, stacks and page cache
 together, lets it warm up, and measures GET in a closed loop, keys drawn evenly and by Zipf's law (exponent
 0.99, popular keys scattered over all tables). The store's pages are dropped before each step. Variants take
-turns, and each is compared with the first one, the default, in the same round: paired.py.
+turns, and each is compared with the first one, the default, in the same round: rounds.py.
 
-Needs the built jar, a built loadgen, JAVA_HOME with a JDK 25, and the right to make a memory group.
---functional is a run of some seconds that only shows that all of it works.
+Needs the right to make a memory group. --functional is a run of some seconds that only shows that all of it
+works.
 """
 
 import argparse
 import json
 import pathlib
-import shutil
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
+import urllib.request
 
-from bench_service import (
-    JAR,
-    JVM,
-    REPOSITORY,
-    WORKLOADS,
-    come_to_rest,
-    counters,
-    fill,
-    java_program,
-    rate_summary,
-    start,
-)
-from paired import ratio_of_rounds
+from rounds import rate_summary, ratio_of_rounds
+from served import Bench, run
 
-from kvstudy.hosts.memory_group import MemoryGroup, NoMemoryGroup, forget_pages
+from kvstudy.hosts.memory_group import MemoryGroup, forget_pages
+from kvstudy.plan.factors import MEMORY
+from kvstudy.subject.evidence.prometheus import series
+from kvstudy.units import parse_size_bytes
 
 DEFAULT = "default"
-ALWAYS_FITS = "--table-memory 1024g"
+ALWAYS_FITS = {"table_memory": 1 << 40}
 VARIANTS = {
-    DEFAULT: "",
+    DEFAULT: {},
     "mapped, as if it fitted": ALWAYS_FITS,
-    "pread on the selector": f"--read pread {ALWAYS_FITS}",
-    "pread, 16 workers": f"--read pread --handler workers --workers 16 {ALWAYS_FITS}",
+    "pread on the selector": {"read": "pread", **ALWAYS_FITS},
+    "pread, 16 workers": {"read": "pread", "handler": "workers", "workers": 16, **ALWAYS_FITS},
 }
-UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 DISTRIBUTIONS = ("uniform", "zipfian")
-
-
-def parse_bytes(text: str) -> int:
-    return int(text[:-1]) * UNITS[text[-1].lower()] if text[-1].lower() in UNITS else int(text)
 
 
 def io_bytes_read(pid: int) -> int:
@@ -63,99 +47,43 @@ def rss_anonymous(pid: int) -> int:
     return 1024 * int(pathlib.Path(f"/proc/{pid}/status").read_text().split("RssAnon:")[1].split()[0])
 
 
-def get(options, url: str, distribution: str, seconds: float, warm_up: float) -> dict:
-    """loadgen's result."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as result:
-        command = [
-            options.loadgen,
-            "--closed",
-            "-t1",
-            f"-c{options.connections}",
-            f"-d{seconds + warm_up:g}s",
-            "--warmup",
-            f"{warm_up:g}s",
-        ]
-        command += [
-            "--json",
-            result.name,
-            "-s",
-            str(WORKLOADS / "get.lua"),
-            "--expect",
-            "200",
-            url,
-            "--",
-            "threads=1",
-        ]
-        command += [f"key_count={options.records}", f"distribution={distribution}"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=WORKLOADS)
-        if done.returncode != 0:
-            sys.exit(f"loadgen failed ({done.returncode}): {' '.join(command)}\n{done.stdout}{done.stderr}")
-        return json.load(open(result.name))
-
-
-def step(options, store: pathlib.Path, jar: str, further: str, log: pathlib.Path) -> dict:
+def step(bench: Bench, options, store: pathlib.Path, jar: pathlib.Path | None, further: dict) -> dict:
     """Both distributions on a service that was started for them."""
     forget_pages(store)
-    with MemoryGroup(options.memory) as group:
-        command = [
-            *group.prefix,
-            java_program(),
-            *JVM,
-            f"-Xmx{options.heap}",
-            "-jar",
-            jar,
-            "--port",
-            "0",
-            "--dir",
-            str(store),
-        ]
-        began = time.monotonic()
-        process, url = start([*command, *further.split()], log)
-        found = {"start_s": time.monotonic() - began}
-        try:
-            for distribution in DISTRIBUTIONS:
-                read = io_bytes_read(process.pid)
-                result = get(options, url, distribution, options.seconds, options.warm_up)
-                percentiles = result["response_time"]["percentiles"]
-                found[distribution] = {
-                    "rate_rps": result["counts"]["measured"] / result["measured_s"],
-                    "p50_ms": percentiles["50"] / 1e3,
-                    "p99_ms": percentiles["99"] / 1e3,
-                    "read_bytes_per_get": (io_bytes_read(process.pid) - read) / result["counts"]["completed"],
-                }
-            found["anonymous_bytes"] = rss_anonymous(process.pid)
-            if further == VARIANTS[DEFAULT] and jar == options.jar:
-                found["cold_gets"] = counters(url, "kv_store_cold_gets_total")[0]
-        finally:
-            process.terminate()
-            process.wait(timeout=60)
+    began = time.monotonic()
+    service = bench.service("service", further | {MEMORY: options.memory}, options.heap, jar, store)
+    found = {"start_s": time.monotonic() - began}
+    (pid,) = service.pids
+    try:
+        for distribution in DISTRIBUTIONS:
+            read = io_bytes_read(pid)
+            result = bench.loaded(
+                *(service, "get", options.records, options.connections, options.seconds, options.warm_up),
+                distribution=distribution,
+            )
+            percentiles = result["response_time"]["percentiles"]
+            found[distribution] = {
+                "rate_rps": result["counts"]["measured"] / result["measured_s"],
+                "p50_ms": percentiles["50"] / 1e3,
+                "p99_ms": percentiles["99"] / 1e3,
+                "read_bytes_per_get": (io_bytes_read(pid) - read) / result["counts"]["completed"],
+            }
+        found["anonymous_bytes"] = rss_anonymous(pid)
+        if not further and not jar:
+            metrics = urllib.request.urlopen(f"{service.url}/metrics", timeout=30).read().decode()
+            found["cold_gets"] = dict(series(metrics))["kv_store_cold_gets_total"]
+    finally:
+        service.stop(timeout_s=60)
     return found
 
 
-def filled_store(options, work: pathlib.Path) -> pathlib.Path:
+def filled_store(bench: Bench, options) -> pathlib.Path:
     """With all memory there is: how it was filled is not what is measured."""
-    store = pathlib.Path(options.dir) if options.dir else work / "store"
+    store = options.dir or bench.folder / "store"
     if not store.exists():
-        command = [
-            java_program(),
-            *JVM,
-            "-Xmx512m",
-            "-jar",
-            options.jar,
-            "--port",
-            "0",
-            "--dir",
-            str(store),
-            "--stall-limit-ms",
-            "0",
-        ]
-        process, url = start(command, work / "fill.log")
-        try:
-            fill(options, url)
-            come_to_rest(process, url)
-        finally:
-            process.terminate()
-            process.wait(timeout=60)
+        service = bench.service("fill", {"stall_limit_ms": 0}, jar=options.jar, store=store, filling=True)
+        bench.fill(service, options.records)
+        service.stop(timeout_s=60)
     return store
 
 
@@ -193,7 +121,6 @@ def print_table(results: list[dict], names: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4, help="measured time of each step")
     parser.add_argument(
@@ -204,17 +131,18 @@ def main() -> None:
     )
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--records", type=int, default=5_000_000)
-    parser.add_argument(
-        "--memory", type=parse_bytes, default="256m", help="limit of the group: bytes, or with k, m, g"
-    )
+    parser.add_argument("--memory", default="256m", help="limit of the group: bytes, or with k, m, g")
     parser.add_argument("--heap", default="64m", help="-Xmx of the service")
     parser.add_argument(
-        "--dir", help="store that is kept, and used again if it is there (default: a new one)"
+        "--dir",
+        type=pathlib.Path,
+        help="store that is kept, and used again if it is there (default: a new one)",
     )
-    parser.add_argument("--jar", default=str(JAR))
+    parser.add_argument("--jar", type=pathlib.Path, help="of another build, in the place of this one")
     parser.add_argument(
         "--beside",
         metavar="JAR",
+        type=pathlib.Path,
         help="another build of the service, with its default options, takes turns too",
     )
     parser.add_argument(
@@ -229,44 +157,35 @@ def main() -> None:
     options = parser.parse_args()
     if options.functional:
         options.rounds, options.seconds, options.warm_up = 1, 1, 0
-        options.records, options.memory = 1_000_000, 192 << 20
-    options.loadgen = str(pathlib.Path(options.loadgen).resolve())
+        options.records, options.memory = 1_000_000, "192m"
     variants = {
         name: (options.jar, further)
         for name, further in VARIANTS.items()
         if name == DEFAULT or options.only is None or name in options.only
     }
     if options.beside:
-        variants["build beside"] = (options.beside, "")
-    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-larger-"))
+        variants["build beside"] = (options.beside, {})
+    memory_bytes = parse_size_bytes(options.memory)
     results = []
-    try:
-        with MemoryGroup(options.memory):
-            pass  # or the fill would be for nothing
-        store = filled_store(options, work)
-        store_bytes = sum(path.stat().st_size for path in store.iterdir())
-        for number in range(options.rounds):
-            names = list(variants)[number % len(variants) :] + list(variants)[: number % len(variants)]
-            for name in names:
-                jar, further = variants[name]
-                results.append(
-                    {
-                        "round": number,
-                        "subject": name,
-                        **step(options, store, jar, further, work / "service.log"),
-                    }
-                )
-            print(f"round {number + 1} of {options.rounds} done", flush=True)
-    except NoMemoryGroup as error:
-        sys.exit(str(error))
-    finally:
-        if options.json:
-            pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
-        shutil.rmtree(work, ignore_errors=True)
+    with Bench("kv-larger") as bench:
+        try:
+            with MemoryGroup(memory_bytes):
+                pass  # or the fill would be for nothing
+            store = filled_store(bench, options)
+            store_bytes = sum(path.stat().st_size for path in store.iterdir())
+            for number in range(options.rounds):
+                names = list(variants)[number % len(variants) :] + list(variants)[: number % len(variants)]
+                for name in names:
+                    found = step(bench, options, store, *variants[name])
+                    results.append({"round": number, "subject": name, **found})
+                print(f"round {number + 1} of {options.rounds} done", flush=True)
+        finally:
+            if options.json:
+                pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
 
     print(
         f"\n{options.records} records of 16 + 100 bytes, {store_bytes / 1e6:,.0f} MB of files, in a memory "
-        f"group of {options.memory / 1e6:,.0f} MB, -Xmx{options.heap}"
+        f"group of {memory_bytes / 1e6:,.0f} MB, -Xmx{options.heap}"
     )
     print(
         f"{options.connections} connections; {options.rounds} rounds of {options.seconds:g} s after "
@@ -276,4 +195,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,37 +1,115 @@
 #!/usr/bin/env python3
-"""PUT and GET of the service beside SET and GET of Redis, closed loop, alternating in one run.
+"""PUT and GET of the service beside SET and GET of Redis, closed loop, taking turns in one run.
 
-    python3 service/bench/bench_redis.py --rounds 5 --seconds 5
+    .venv/bin/python service/bench/bench_redis.py --rounds 5 --seconds 5
 
-Needs redis-server and redis-benchmark on PATH, the built jar, a built loadgen and JAVA_HOME with a JDK 25.
-Each has the generator that was made for it: loadgen speaks HTTP to the service, redis-benchmark its own
-shorter protocol to Redis; both have one thread. Both write a log that is synced once a second or more often
-(Redis: appendonly, everysec; ours: --wal interval) or, with --sync always, before a write is answered (Redis:
-appendfsync always; ours: --wal always), and hold the same number of records of 16 + 100 bytes. What is
-printed is as in bench_service.py: medians over the rounds, the smallest and the largest, and the ratio within
-each round.
+Needs redis-server and redis-benchmark on PATH. Each has the generator that was made for it: loadgen speaks
+HTTP to the service, redis-benchmark its own shorter protocol to Redis; both have one thread. So no duet can
+be made of it, and rounds are: in each, who comes first is drawn as for the slices of a duet. Both write a log
+that is synced once a second or more often (Redis: appendonly, everysec; ours: --wal interval) or, with --sync
+always, before a write is answered (Redis: appendfsync always; ours: --wal always). Both hold the same number
+of records of 16 + 100 bytes. Printed are medians over the rounds, the smallest and the largest, and the ratio
+within each round with its interval (rounds.py).
 """
 
 import argparse
 import itertools
-import pathlib
-import shutil
-import socket
 import subprocess
-import sys
-import tempfile
-import time
 from functools import partial
+from urllib.parse import urlsplit
 
-import bench_service as bench
+from rounds import left_alone, rate_summary, ratio_of_rounds, undisturbed
+from served import Bench, run
+
+from kvstudy.plan.comparison import turned
+from kvstudy.plan.subject import SubjectSpec
+from kvstudy.subject.command import Command
 
 COMMANDS = {"put": "set", "get": "get"}
+WORKLOADS = {"put": "unique_put", "get": "random_get"}
 WAL_OF_SYNC = {"everysec": "interval", "always": "always"}
+SIDES = {"a": "redis", "b": "service"}
+SEED = 1
+
+
+def redis(bench: Bench, sync: str):
+    """Answering."""
+    words = [
+        "redis-server",
+        "--port",
+        "{port}",
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        "{dir}",
+        "--appendonly",
+        "yes",
+    ]
+    spec = SubjectSpec(
+        name="redis",
+        command=[*words, "--appendfsync", sync, "--save", ""],
+        needs=["redis-server", "redis-benchmark"],
+    )
+    return bench.launched("redis", Command(spec, bench.root, None))
+
+
+def redis_rps(live, records: int, command: str, connections: int, requests: int) -> float:
+    """As redis-benchmark prints it."""
+    options = {"p": urlsplit(live.url).port, "c": connections, "n": requests, "r": records, "d": 100}
+    words = [word for name, value in options.items() for word in (f"-{name}", str(value))]
+    done = subprocess.run(
+        ["redis-benchmark", *words, "-t", command, "--csv"], capture_output=True, text=True, check=True
+    )
+    return float(done.stdout.strip().splitlines()[-1].split(",")[1].strip('"'))
+
+
+def measured(bench: Bench, options, service, other) -> dict[tuple[str, int], list[dict[str, dict]]]:
+    """For each kind of request and number of connections its rounds: what was found of each side."""
+    of_redis = partial(redis_rps, other, options.records)
+    requests = {
+        kind: round(options.seconds * of_redis(command, 64, 200_000)) for kind, command in COMMANDS.items()
+    }
+    rounds: dict[tuple[str, int], list[dict[str, dict]]] = {}
+    for number in range(1, options.rounds + 1):
+        for kind, connections in itertools.product(COMMANDS, options.connections):
+
+            def step(side: str, kind=kind, connections=connections) -> dict:
+                if side == "redis":
+                    return {"rate_rps": of_redis(COMMANDS[kind], connections, requests[kind])}
+                workload = WORKLOADS[kind]
+                found = bench.loaded(service, workload, options.records, connections, options.seconds)
+                return {"rate_rps": found["counts"]["measured"] / found["measured_s"]}
+
+            order = turned(f"{kind} {connections}", SEED, number)
+            rounds.setdefault((kind, connections), []).append(
+                {SIDES[side]: undisturbed(partial(step, SIDES[side])) for side in order}
+            )
+        print(f"round {number} of {options.rounds} done", flush=True)
+    return rounds
+
+
+def table(rounds: dict[tuple[str, int], list[dict[str, dict]]]) -> list[str]:
+    """A row for each kind of request and number of connections, from the rounds that the host left alone."""
+    lines = [
+        "| request | connections | Redis, 1/s | service, 1/s | ratio | rounds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (kind, connections), found in rounds.items():
+        kept = left_alone(found)
+        rates = [[one[side]["rate_rps"] for one in kept] for side in ("redis", "service")]
+        cells = (
+            [*map(rate_summary, rates), ratio_of_rounds(*rates[::-1]).text()]
+            if kept
+            else ["every round disturbed by the host", "", ""]
+        )
+        lines.append(
+            f"| {' | '.join([kind.upper(), f'{connections}', *cells, f'{len(kept)} of {len(found)}'])} |"
+        )
+    return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--loadgen", default=str(bench.REPOSITORY / "loadgen/target/release/loadgen"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--seconds",
@@ -46,146 +124,20 @@ def main() -> None:
         "--sync", choices=WAL_OF_SYNC, default="everysec", help="when both sync their log, as Redis calls it"
     )
     options = parser.parse_args()
-    missing = [name for name in ("redis-server", "redis-benchmark") if shutil.which(name) is None]
-    if missing:
-        sys.exit(f"not on PATH: {', '.join(missing)}\napt-get install redis-server redis-tools")
-    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-bench-"))
-    servers = []
-    try:
-        command = [
-            bench.java_program(),
-            *bench.JVM,
-            f"-Xmx{options.heap}",
-            "-jar",
-            str(bench.JAR),
-            "--port",
-            "0",
-            "--dir",
-            str(work / "store"),
-            "--wal",
-            WAL_OF_SYNC[options.sync],
-        ]
-        service = bench.start(command, work / "service.log")
-        servers.append(service[0])
-        bench.fill(options, service[1])
-        bench.come_to_rest(*service)
-        redis, port = redis_server(work, options.sync)
-        servers.append(redis)
-        redis_answered(
-            port, options, "set", 64, 2 * options.records
-        )  # of random keys: nearly all of them are there then
-        print_table(options, measured(options, service, port))
-    finally:
-        for process in servers:
-            process.terminate()
-            process.wait(timeout=60)
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def redis_server(work: pathlib.Path, sync: str) -> tuple[subprocess.Popen, str]:
-    """The process, answering, and its port on 127.0.0.1."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    words = [
-        "redis-server",
-        "--port",
-        str(port),
-        "--bind",
-        "127.0.0.1",
-        "--dir",
-        str(work),
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        sync,
-        "--save",
-        "",
-    ]
-    process = subprocess.Popen(words, stdout=(work / "redis.log").open("w"), stderr=subprocess.STDOUT)
-    for _ in range(100):
-        if b"PONG" in subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout:
-            return process, str(port)
-        time.sleep(0.1)
-    process.kill()
-    sys.exit(f"redis-server is not ready after 10 s\n{(work / 'redis.log').read_text()}")
-
-
-def redis_answered(port: str, options, command: str, connections: int, requests: int) -> dict:
-    """The rate, as redis-benchmark prints it."""
-    words = [
-        "redis-benchmark",
-        "-p",
-        port,
-        "-c",
-        str(connections),
-        "-n",
-        str(requests),
-        "-r",
-        str(options.records),
-        "-d",
-        "100",
-        "-t",
-        command,
-        "--csv",
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    return {"rate_rps": float(done.stdout.strip().splitlines()[-1].split(",")[1].strip('"'))}
-
-
-def measured(options, service: tuple[subprocess.Popen, str], port: str) -> list[dict]:
-    """A rate for each round, kind of request, number of connections and subject; who comes first changes from
-    round to round."""
-    rates = []
-    requests = {
-        command: round(options.seconds * redis_answered(port, options, command, 64, 200_000)["rate_rps"])
-        for command in COMMANDS.values()
-    }
-    for number in range(options.rounds):
-        steps = list(itertools.product(COMMANDS, options.connections, ("service", "redis")))
-        for kind, connections, subject in steps if number % 2 == 0 else reversed(steps):
-            if subject == "redis":
-                step = partial(
-                    redis_answered, port, options, COMMANDS[kind], connections, requests[COMMANDS[kind]]
-                )
-            else:
-                script, expect = bench.REQUESTS[kind]
-                step = partial(bench.answered, options, service, script, connections, options.seconds, expect)
-            rates.append(
-                {
-                    "round": number,
-                    "kind": kind,
-                    "connections": connections,
-                    "subject": subject,
-                    **bench.undisturbed(step),
-                }
-            )
-        print(f"round {number + 1} of {options.rounds} done", flush=True)
-    return rates
-
-
-def print_table(options, rates: list[dict]) -> None:
+    with Bench("kv-redis") as bench:
+        other = redis(bench, options.sync)
+        service = bench.service("service", {"wal": WAL_OF_SYNC[options.sync]}, options.heap)
+        bench.fill(service, options.records)
+        # of random keys: nearly all of them are there then
+        redis_rps(other, options.records, "set", 64, 2 * options.records)
+        rounds = measured(bench, options, service, other)
     print(
-        f"\n{options.records} records of 16 + 100 bytes, synced {options.sync}, {options.rounds} "
-        f"rounds of about {options.seconds:g} s; medians (smallest–largest) of the rounds that the "
-        "host left alone\n"
+        f"\n{options.records} records of 16 + 100 bytes, synced {options.sync}, {options.rounds} rounds of "
+        f"about {options.seconds:g} s; medians (smallest–largest), ratios: typical round [95 % interval] "
+        "(smallest–largest)\n"
     )
-    print("| request | connections | Redis, 1/s | service, 1/s | ratio |\n|---|---|---|---|---|")
-    for kind, connections in itertools.product(COMMANDS, options.connections):
-        kept, disturbed = bench.of_quiet_rounds(rates, kind, connections)
-        of = {
-            subject: [rate["rate_rps"] for rate in kept if rate["subject"] == subject]
-            for subject in ("redis", "service")
-        }
-        if not kept:
-            print(f"| {kind.upper()} | {connections} | every round disturbed by the host | | |")
-            continue
-        print(
-            f"| {kind.upper()} | {connections} | {bench.rate_summary(of['redis'])} | "
-            f"{bench.rate_summary(of['service'])} | "
-            f"{bench.ratios(of['service'], of['redis'])}"
-            f"{f', {disturbed} rounds disturbed' if disturbed else ''} |"
-        )
+    print("\n".join(table(rounds)))
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Latency of GET on other connections while writers are stalled.
 
-    python3 service/bench/bench_stalled.py --seconds 20
+    .venv/bin/python service/bench/bench_stalled.py --seconds 20
 
 Writers put large values in a closed loop, each on its own connection, into a store with small memtables whose
 compaction stops writers soon, so most of them wait at any time. Meanwhile loadgen gets small values at a
-constant rate; its response time counts from the intended start. Needs what bench_service.py needs.
+constant rate; its response time counts from the intended start.
 
 Exit code 1 when the p99 of GET is --limit-ms or more, or when the writers, taken together, were stalled for
 less than half of the time that the GETs took.
@@ -14,31 +14,24 @@ less than half of the time that the GETs took.
 import argparse
 import http.client
 import os
-import pathlib
 import re
-import shutil
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
+from pathlib import Path
 
-from bench_service import JAR, JVM, REPOSITORY, come_to_rest, fill, java_program, loaded, start
+from served import Bench, run
 
 # One frozen memtable and a level 0 that stops writers at two runs: they wait for flush or compaction nearly
 # all the time.
-STALLING = [
-    "--memtable-bytes",
-    "1m",
-    "--frozen-memtables",
-    "1",
-    "--level0-compaction",
-    "2",
-    "--level0-slowdown",
-    "2",
-    "--level0-stop",
-    "2",
-]
+STALLING = {
+    "memtable_bytes": "1m",
+    "frozen_memtables": 1,
+    "level0_compaction": 2,
+    "level0_slowdown": 2,
+    "level0_stop": 2,
+}
 VALUE = os.urandom(64 << 10)
 STALLED_SHARE_MIN = 0.5
 
@@ -68,8 +61,7 @@ def write(url: str, number: int, stop: threading.Event, answers: list[int]) -> N
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
-    parser.add_argument("--jar", default=str(JAR))
+    parser.add_argument("--jar", type=Path, help="of another build")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rate", type=float, default=500, help="GETs a second")
     parser.add_argument("--writers", type=int, default=16)
@@ -78,45 +70,27 @@ def main() -> int:
     )
     parser.add_argument("--limit-ms", type=float, default=10)
     options = parser.parse_args()
-    options.loadgen = str(pathlib.Path(options.loadgen).resolve())
-    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-stalled-"))
     stop, answers = threading.Event(), [[0, 0, 0] for _ in range(options.writers)]
-    process, url = start(
-        [
-            java_program(),
-            *JVM,
-            "-Xmx256m",
-            "-jar",
-            options.jar,
-            "--port",
-            "0",
-            "--dir",
-            str(work / "store"),
-            *STALLING,
-        ],
-        work / "service.log",
-    )
-    try:
-        fill(options, url)
-        come_to_rest(process, url)
-        loaded(options, url, "random_get.lua", 16, 5, 1, "200", options.rate)  # compile the code path
+    with Bench("kv-stalled") as bench:
+        service = bench.service("service", STALLING, heap="256m", jar=options.jar)
+        url = service.url
+        bench.fill(service, options.records)
+        get = service, "random_get", options.records, 16
+        bench.loaded(*get, seconds=5, rate=options.rate)  # compile the code path
         writers = [
             threading.Thread(target=write, args=(url, i, stop, answers[i]), daemon=True)
             for i in range(options.writers)
         ]
-        for writer in writers:
-            writer.start()
-        before, began = stalled_s(url), time.monotonic()
-        figures = loaded(options, url, "random_get.lua", 16, options.seconds, 1, "200", options.rate)
-        share = (stalled_s(url) - before) / (time.monotonic() - began) / options.writers
-        stop.set()
+        try:
+            for writer in writers:
+                writer.start()
+            before, began = stalled_s(url), time.monotonic()
+            figures = bench.loaded(*get, seconds=options.seconds, rate=options.rate)
+            share = (stalled_s(url) - before) / (time.monotonic() - began) / options.writers
+        finally:
+            stop.set()
         for writer in writers:
             writer.join(60)
-    finally:
-        stop.set()
-        process.terminate()
-        process.wait(60)
-        shutil.rmtree(work, ignore_errors=True)
     response = figures["response_time"]
     percentiles = {name: response["percentiles"][name] / 1000 for name in ("50", "99", "99.9")}
     written, refused, wrong = (sum(column) for column in zip(*answers, strict=True))
@@ -136,4 +110,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

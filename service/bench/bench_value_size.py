@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Latency of PUT and GET by value size, one connection, in turn; is any size out of line with the others?
 
-    python3 service/bench/bench_value_size.py --rounds 300
+    .venv/bin/python service/bench/bench_value_size.py --rounds 300
 
-Needs the built jar and JAVA_HOME with a JDK 25; nothing but Python's own library. The sizes lie on both sides
-of every size at which the service takes another path: 16 KiB (what a worker copies behind the head), 63 KiB
-(what a selector does), 64 000 bytes (one read), 64 KiB (one call of a large answer, the first buffer of a
-body). Each round asks once for each size, in an order drawn for that round: what 1 MiB leaves behind, garbage
-and buffers, meets no size more often than another. The client's own time is part of each number and the same
-for all sizes of about the same length.
+The sizes lie on both sides of every size at which the service takes another path: 16 KiB (what a worker
+copies behind the head), 63 KiB (what a selector does), 64 000 bytes (one read), 64 KiB (one call of a large
+answer, the first buffer of a body). Each round asks once for each size, in an order drawn for that round:
+what 1 MiB leaves behind, garbage and buffers, meets no size more often than another. The client's own time is
+part of each number and the same for all sizes of about the same length.
 
 Exit code 1 when the median of a size is more than --limit times its share of a line through two others. Some
 sizes lie so close together that all of them may be slow, so there is more than one line (``shares``).
@@ -19,32 +18,17 @@ import http.client
 import os
 import pathlib
 import random
-import shutil
 import socket
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
+from urllib.parse import urlsplit
 
-REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
-JAR = REPOSITORY / "service/target/kv-service.jar"
-JVM = ["--sun-misc-unsafe-memory-access=allow", "-XX:+PerfDisableSharedMem", "-Xmx256m"]
+from served import Bench, run
+
 KIB = 1024
 SIZES = [1, 4, 15, 16, 17, 62, 64, 66, 256, 1024]  # KiB
 WARM_UP_ROUNDS = 200
-
-
-def start(jar: pathlib.Path, directory: str, handler: str) -> tuple[subprocess.Popen, int]:
-    """The process and its port."""
-    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
-    command = [java, *JVM, "-jar", str(jar), "--port", "0", "--dir", directory, "--handler", handler]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    line = process.stdout.readline()
-    if not line.startswith("ready: "):
-        process.kill()
-        sys.exit(f"not ready: {' '.join(command)}")
-    return process, int(line.rsplit(":", 1)[1])
 
 
 def ask(connection: http.client.HTTPConnection, method: str, size: int, value: bytes | None) -> float:
@@ -132,15 +116,11 @@ def main() -> int:
         "--limit", type=float, default=2.0, help="most times of its share that a size may take (default: 2)"
     )
     parser.add_argument("--handler", default="selector", choices=["selector", "workers", "virtual"])
-    parser.add_argument("--jar", type=pathlib.Path, default=JAR)
+    parser.add_argument("--jar", type=pathlib.Path, help="of another build")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        process, port = start(options.jar, directory, options.handler)
-        try:
-            times = measured(port, options.rounds)
-        finally:
-            process.terminate()
-            process.wait(20)
+    with Bench("kv-value-size") as bench:
+        service = bench.service("service", {"handler": options.handler}, heap="256m", jar=options.jar)
+        times = measured(urlsplit(service.url).port, options.rounds)
     out_of_line = 0
     print(f"{'':4} {'value_kib':>9} {'p50_us':>9} {'p99_us':>9} {'of_its_share':>12}")
     for method in ("PUT", "GET"):
@@ -158,4 +138,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -1,29 +1,26 @@
 #!/usr/bin/env python3
 """A mixed load on a small heap for as long as it is told, and whether the service stays whole.
 
-    python3 service/bench/soak.py --minutes 20 --records 10000000
+    .venv/bin/python service/bench/soak.py --minutes 20 --records 10000000
 
 Starts the built service with -Xmx128m, fills it, sends half reads and half writes in a closed loop, and asks
 /metrics and /proc once a second. Fails when the service dies, says OutOfMemoryError, gives an answer other
 than 200 or 201, when a record cannot be read afterwards, or when a range over all keys does not have as many
-entries as were written. Prints the figures; --csv keeps the samples. Needs what bench_service.py needs, and
-curl.
+entries as were written. Prints the figures; --csv keeps the samples. Needs curl.
 """
 
 import argparse
 import csv
-import json
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 
-from bench_service import JAR, JVM, REPOSITORY, WORKLOADS, fill, start
+from served import Bench, options_of, run
+
+from kvstudy.errors import KvstudyError
 
 METRICS = {
     "off_heap_bytes": "kv_store_off_heap_bytes",
@@ -92,134 +89,69 @@ def course(rows: list[dict[str, float]]) -> str:
     return "\n".join(lines)
 
 
+def loaded_and_read(bench: Bench, service, options, rows: list[dict[str, float]]) -> list[str]:
+    """What went wrong; ``rows``: where the samples go."""
+    faults = []
+
+    def sampled() -> None:
+        rows.append({"second": time.monotonic()} | sample(service.url, service.pids[0]))
+
+    found = bench.loaded(
+        *(service, "mixed", options.records, options.connections, options.minutes * 60, 0),
+        each_second=sampled,
+    )
+    percentiles = found["service_time"]["percentiles"]
+    print(
+        f"{found['counts']['completed']:,} requests, {found['achieved_rate_rps']:,.0f} a second; "
+        "service time: "
+        + ", ".join(f"p{p} {percentiles[p] / 1e3:.2f} ms" for p in ("50", "99", "99.9", "100"))
+    )
+    bench.loaded(service, "unique_get", options.records, 16, 20, 0)
+    began = time.monotonic()
+    entries, streamed = entries_of_a_range(service.url)
+    print(
+        f"a range over everything: {entries} entries, {streamed / 2**20:.0f} MiB in "
+        f"{time.monotonic() - began:.0f} s"
+    )
+    if entries != options.records:
+        faults.append(
+            f"a range over everything gives the wrong number of entries: found={entries}, "
+            f"expected={options.records}"
+        )
+    sampled()
+    return faults
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--heap", default="128m")
-    parser.add_argument("--jar", default=str(JAR))
+    parser.add_argument("--jar", type=pathlib.Path, help="of another build")
     parser.add_argument(
-        "--dir", help="store directory that is kept and used again if it is there (default: a new one)"
+        "--dir",
+        type=pathlib.Path,
+        help="store directory that is kept and used again if it is there (default: a new one)",
     )
-    parser.add_argument("--service-options", default="")
+    parser.add_argument("--service-options", type=options_of, default={})
     parser.add_argument("--csv", help="file for the samples, one row per second")
     options = parser.parse_args()
-    options.loadgen = str(pathlib.Path(options.loadgen).resolve())
-    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin") or shutil.which("java")
-    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-soak-"))
-    log = work / "service.log"
-    directory = pathlib.Path(options.dir) if options.dir else work / "store"
-    fresh = not directory.exists()
-    service, url = start(
-        [
-            java,
-            *JVM,
-            f"-Xmx{options.heap}",
-            "-jar",
-            options.jar,
-            "--port",
-            "0",
-            "--dir",
-            str(directory),
-            *options.service_options.split(),
-        ],
-        log,
-    )
-    faults = []
-    rows = []
-    words = ["--", "threads=1", f"key_count={options.records}"]
-    try:
-        if fresh:
-            fill(options, url)
-        command = [
-            options.loadgen,
-            "--closed",
-            "-t1",
-            f"-c{options.connections}",
-            f"-d{options.minutes * 60:g}s",
-            "--warmup",
-            "0s",
-        ]
-        result = work / "loadgen.json"
-        with (work / "loadgen.txt").open("w") as text:
-            load = subprocess.Popen(
-                [
-                    *command,
-                    "--json",
-                    str(result),
-                    "--expect",
-                    "200,201",
-                    "-s",
-                    str(WORKLOADS / "mixed.lua"),
-                    url,
-                    *words,
-                ],
-                cwd=WORKLOADS,
-                stdout=text,
-                stderr=text,
-            )
-            try:
-                while load.poll() is None:
-                    rows.append({"second": time.monotonic()} | sample(url, service.pid))
-                    time.sleep(1)
-            finally:
-                load.kill()
-                load.wait()
-        print((work / "loadgen.txt").read_text())
-        if load.returncode != 0:
-            faults.append(f"loadgen ended with {load.returncode}")
-        else:
-            percentiles = json.loads(result.read_text())["service_time"]["percentiles"]
-            print(
-                "service time: "
-                + ", ".join(f"p{p} {percentiles[p] / 1e3:.2f} ms" for p in ("50", "99", "99.9", "100"))
-            )
-        read = subprocess.run(
-            [
-                *command[:3],
-                "-c16",
-                "-d20s",
-                "--warmup",
-                "0s",
-                "--expect",
-                "200",
-                "-s",
-                str(WORKLOADS / "unique_get.lua"),
-                url,
-                *words,
-            ],
-            cwd=WORKLOADS,
-            capture_output=True,
-            text=True,
-        )
-        if read.returncode != 0:
-            faults.append(f"records cannot be read: {read.stdout}{read.stderr}")
-        began = time.monotonic()
-        found, streamed = entries_of_a_range(url)
-        print(
-            f"a range over everything: {found} entries, {streamed / 2**20:.0f} MiB in "
-            f"{time.monotonic() - began:.0f} s"
-        )
-        if found != options.records:
-            faults.append(
-                f"a range over everything gives the wrong number of entries: found={found}, "
-                f"expected={options.records}"
-            )
-        rows.append({"second": time.monotonic()} | sample(url, service.pid))
-    except (OSError, subprocess.CalledProcessError) as error:
-        faults.append(f"{type(error).__name__}: {error}")
-    finally:
-        if service.poll() is not None:
-            faults.append(f"the service died: exit code {service.returncode}")
-        service.terminate()
-        if service.wait(timeout=120) != 0:
-            faults.append(f"the service did not stop in order: exit code {service.returncode}")
-        complaints = [line for line in log.read_text().splitlines() if "Error" in line or "ERROR" in line]
-        faults += complaints[:5]
+    faults, rows = [], []
+    with Bench("kv-soak") as bench:
+        directory = options.dir or bench.folder / "store"
+        fresh = not directory.exists()
+        service = bench.service("service", options.service_options, options.heap, options.jar, directory)
+        try:
+            if fresh:
+                bench.fill(service, options.records)
+            faults += loaded_and_read(bench, service, options, rows)
+        except (OSError, KvstudyError) as error:
+            faults.append(f"{type(error).__name__}: {error}")
+        faults += filter(None, [service.stop(timeout_s=120)])
+        log = (bench.folder / "service.service.log").read_text()
+        faults += [line for line in log.splitlines() if "Error" in line or "ERROR" in line][:5]
         table_bytes = sum(f.stat().st_size for f in directory.rglob("*") if f.is_file())
-        shutil.rmtree(work, ignore_errors=True)
     if options.csv and rows:
         with open(options.csv, "w", newline="") as file:
             writer = csv.DictWriter(file, rows[0].keys())
@@ -237,4 +169,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)
