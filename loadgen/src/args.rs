@@ -103,6 +103,8 @@ pub struct Args {
     pub warm_up: Option<Duration>,
     pub json: Option<PathBuf>,
     pub hlog: Option<PathBuf>,
+    /// How long an interval of its log lasts.
+    pub interval: Duration,
     pub slowest: Option<PathBuf>,
     pub slowest_count: u64,
     pub sample: u64,
@@ -189,6 +191,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         warm_up: None,
         json: None,
         hlog: None,
+        interval: Duration::from_secs(1),
         slowest: None,
         slowest_count: 1000,
         sample: 0,
@@ -248,6 +251,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("warmup") => args.warm_up = Some(duration(&mut parser, "--warmup")?),
             Long("json") => args.json = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("hlog") => args.hlog = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("interval") => args.interval = duration(&mut parser, "--interval")?,
             Long("slowest") => args.slowest = Some(PathBuf::from(parser.value().map_err(usage)?)),
             Long("slowest-count") => args.slowest_count = count(&mut parser, "--slowest-count")?,
             Long("sample") => args.sample = count(&mut parser, "--sample")?,
@@ -367,6 +371,15 @@ fn check(args: &Args) -> Result<(), Error> {
         return rule(format!(
             "from 1 to 1000000 of the slowest answers can be kept: --slowest-count {}",
             args.slowest_count
+        ));
+    }
+    let interval_ns = args.interval.as_nanos();
+    let fits = (10_000_000..=1_000_000_000).contains(&interval_ns) && 1_000_000_000 % interval_ns == 0;
+    if !fits || interval_ns % 1_000_000 != 0 {
+        return rule(format!(
+            "an interval is of whole milliseconds, from 10ms to 1s, and fits into a second without a rest: \
+                --interval {:?}; examples: 100ms, 250ms",
+            args.interval
         ));
     }
     if args.targets.is_some() && (args.method.is_some() || args.body.is_some() || args.script.is_some()) {
@@ -728,6 +741,11 @@ mod tests {
             (&["-R1", "--closed", "http://h/"], "--closed"),
             (&["-R1", "--slowest-count", "0", "http://h/"], "--slowest-count 0"),
             (&["-R1", "--slowest-count", "2M", "http://h/"], "--slowest-count 2000000"),
+            (&["-R1", "--interval", "300ms", "http://h/"], "without a rest: --interval 300ms"),
+            (&["-R1", "--interval", "2s", "http://h/"], "--interval 2s"),
+            (&["-R1", "--interval", "5ms", "http://h/"], "--interval 5ms"),
+            (&["-R1", "--interval", "62500us", "http://h/"], "--interval 62.5ms"),
+            (&["-R1", "--interval", "0s", "http://h/"], "--interval 0ns"),
             (&["-R1", "-m", "P T", "http://h/"], "--method \"P T\""),
             (&["-R1", "--targets", "f", "--body", "x", "http://h/"], "--targets says what is requested"),
             (&["-R1", "--sample", "2M", "http://h/"], "--sample 2000000"),

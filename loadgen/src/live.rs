@@ -4,9 +4,10 @@
 //! 20000/s  p50 105.00us  p99 812.00us  7s left
 //! ```
 //!
-//! It costs the threads that measure a copy of what they recorded in a second, once a second, put on a board.
+//! It costs the threads that measure a copy of what they recorded, put on a board when an interval is over.
 //! All else is the main thread's, which looks at the board when a second is over and sleeps meanwhile.
 
+use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use crate::plan::Plan;
-use crate::recorder::{Counts, Interval, Phase, add_counts, histogram};
+use crate::recorder::{Counts, Interval, Phase, SECOND_NS, add_counts, histogram};
 use crate::statistics;
 use crate::units::time_us;
 
@@ -23,11 +24,30 @@ use crate::units::time_us;
 const LOOK_BEHIND: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a thread recorded in its latest interval.
+/// What a thread recorded in its latest intervals: as many as make up a second.
 #[derive(Clone, Debug, Default)]
 struct Latest {
-    responses: Counts,
-    length_ns: u64,
+    /// Each with its length.
+    intervals: VecDeque<(Counts, u64)>,
+}
+
+impl Latest {
+    fn length_ns(&self) -> u64 {
+        self.intervals.iter().map(|(_, length_ns)| length_ns).sum()
+    }
+
+    fn add(&mut self, responses: &Counts, length_ns: u64) {
+        let mut room = Counts::new();
+        while self
+            .intervals
+            .front()
+            .is_some_and(|(_, first_ns)| self.length_ns() + length_ns >= SECOND_NS + first_ns)
+        {
+            room = self.intervals.pop_front().map_or(room, |(counts, _)| counts);
+        }
+        room.clone_from(responses);
+        self.intervals.push_back((room, length_ns));
+    }
 }
 
 /// Where threads put what they recorded. They never wait for it: while it is read they leave there what is
@@ -46,19 +66,19 @@ impl Board {
             Phase::Measured => &interval.counts.response,
         };
         if let Ok(mut latest) = self.0[thread].try_lock() {
-            latest.responses.clone_from(responses);
-            latest.length_ns = interval.end_ns - interval.start_ns;
+            latest.add(responses, interval.end_ns - interval.start_ns);
         }
     }
 
-    /// Answers per second, and their response times, of the latest interval of every thread.
+    /// Answers per second, and their response times, of the latest second of every thread.
     fn read(&self) -> (f64, Histogram<u64>) {
         let (mut rate_rps, mut responses) = (0.0, histogram());
         for latest in &self.0 {
             let Ok(latest) = latest.lock().map(|latest| latest.clone()) else { continue };
-            let answers: u64 = latest.responses.iter().map(|&(_, count)| u64::from(count)).sum();
-            rate_rps += answers as f64 / (latest.length_ns.max(1) as f64 / 1e9);
-            add_counts(&mut responses, &latest.responses);
+            let all = latest.intervals.iter().flat_map(|(counts, _)| counts);
+            let answers: u64 = all.map(|&(_, count)| u64::from(count)).sum();
+            rate_rps += answers as f64 / (latest.length_ns().max(1) as f64 / 1e9);
+            latest.intervals.iter().for_each(|(counts, _)| add_counts(&mut responses, counts));
         }
         (rate_rps, responses)
     }
@@ -161,6 +181,16 @@ mod tests {
             "2000/s  p50 100.00us  p99 100.00us  7s left"
         );
         assert_eq!(line(0.0, &histogram(), None), "0/s  p50 -  p99 -");
+    }
+
+    #[test]
+    fn of_shorter_intervals_the_line_is_of_as_many_as_make_a_second() {
+        let board = Board::new(1);
+        for answers in [7000, 100, 200, 300, 400] {
+            board.put(0, &interval(Phase::Measured, vec![(100, answers)], 250));
+        }
+        let (rate_rps, responses) = board.read();
+        assert_eq!((rate_rps, responses.len()), (1000.0, 1000));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What one thread finds out: counts, latencies in intervals of a second, samples of its rate. Pure: it is
+//! What one thread finds out: counts, latencies in intervals of time, samples of its rate. Pure: it is
 //! told what happened and when, and touches no clock and no socket.
 //!
 //! Times are monotonic nanoseconds.
@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use crate::alternation::{Alternation, Server};
 use crate::errors::ErrorKind;
 use crate::exchange::{Answered, Sent};
-use crate::recorder::{Counts, Interval, LongHistogram, Phase, Recorder, add_counts, histogram};
+use crate::recorder::{Counts, Interval, LongHistogram, Phase, Recorder, SECOND_NS, add_counts, histogram};
 use crate::sample::Sample;
 use crate::slices::{SliceCounts, SliceRecorder};
 use crate::slowest::Slowest;
@@ -70,7 +70,9 @@ pub struct Measurement {
     pub sample: Option<Sample>,
     statuses: Box<[u64; STATUSES]>,
     recorder: Recorder,
-    /// What was recorded in seconds that are over, kept until the end: telling anybody would wake them.
+    /// How long an interval of what is measured lasts.
+    interval_ns: u64,
+    /// What was recorded in those that are over, kept until the end: telling anybody would wake them.
     intervals: Vec<Interval>,
     /// How many of them [`Measurement::newly_closed`] has told of.
     told: usize,
@@ -122,6 +124,7 @@ impl Default for Measurement {
             sample: None,
             statuses: Box::new([0; STATUSES]),
             recorder: Recorder::new(0, 1, 0),
+            interval_ns: SECOND_NS,
             intervals: Vec::new(),
             told: 0,
             slices: None,
@@ -141,7 +144,8 @@ impl Measurement {
     /// The schedule starts; what was counted before (connections that could not be opened) stays counted.
     pub fn start(&mut self, window: Window, slowest: usize) {
         self.window = window;
-        self.recorder = Recorder::new(window.start_ns, window.measure_ns(), slowest);
+        self.recorder =
+            Recorder::new(window.start_ns, window.measure_ns(), slowest).with_interval(self.interval_ns);
         if let Some(steps) = &mut self.steps {
             steps.start(window.start_ns, window.in_time_ns);
         }
@@ -154,9 +158,9 @@ impl Measurement {
         self.slices = Some(SliceRecorder::new(alternation.clone(), start_ns, self.window.measure_ns()));
     }
 
-    /// What is found in each step will be told apart; said before the start.
-    pub fn of_steps(steps: Option<&Steps>) -> Self {
-        Self { steps: steps.cloned().map(StepRecorder::new), ..Self::default() }
+    /// What is found in each step will be told apart, and so is each interval; said before the start.
+    pub fn planned(steps: Option<&Steps>, interval_ns: u64) -> Self {
+        Self { steps: steps.cloned().map(StepRecorder::new), interval_ns, ..Self::default() }
     }
 
     #[inline]
@@ -300,10 +304,10 @@ impl Measurement {
         self.intervals.push(interval);
     }
 
-    /// The latest interval, once.
-    pub fn newly_closed(&mut self) -> Option<&Interval> {
+    /// The intervals that are over, each once.
+    pub fn newly_closed(&mut self) -> &[Interval] {
         let before = std::mem::replace(&mut self.told, self.intervals.len());
-        self.intervals[before..].last()
+        &self.intervals[before..]
     }
 
     /// wrk2 samples Req/Sec twice in the 90th percentile of the response times seen so far, and not more
@@ -411,9 +415,23 @@ mod tests {
         assert_eq!(measurement.next_ns(false), 1000 * MS);
         measurement.keep(3500 * MS, false);
         assert_eq!(measurement.next_ns(false), 4000 * MS);
-        assert_eq!(measurement.newly_closed().map(|interval| interval.index), Some(2));
-        assert!(measurement.newly_closed().is_none());
+        let closed: Vec<u64> = measurement.newly_closed().iter().map(|interval| interval.index).collect();
+        assert_eq!(closed, [0, 1, 2]);
+        assert!(measurement.newly_closed().is_empty());
         assert_eq!(measurement.finish(3600 * MS).intervals.len(), 4);
+    }
+
+    #[test]
+    fn shorter_intervals_begin_where_measuring_does() {
+        let mut measurement = Measurement::planned(None, 250 * MS);
+        let window = Window { warm_up_ns: 500 * MS, duration_ns: 2000 * MS, ..Window::default() };
+        measurement.start(window, 8);
+        measurement.keep(500 * MS, false);
+        assert_eq!(measurement.next_ns(false), 510 * MS); // a sample of the rate
+        measurement.keep(1000 * MS, false);
+        let intervals = measurement.finish(1100 * MS).intervals;
+        let starts: Vec<u64> = intervals.iter().map(|one| one.start_ns).collect();
+        assert_eq!(starts, [0, 500 * MS, 750 * MS, 1000 * MS]);
     }
 
     #[test]

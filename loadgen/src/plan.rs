@@ -110,6 +110,8 @@ pub struct Plan {
     pub pin: Vec<usize>,
     pub json: Option<PathBuf>,
     pub hlog: Option<PathBuf>,
+    /// Of what is measured; the warm-up has those of a second.
+    pub interval_ns: u64,
     pub slowest: Option<PathBuf>,
     /// Zero if nobody asked for them.
     pub slowest_count: usize,
@@ -208,6 +210,7 @@ impl Plan {
             pin: args.pin,
             json: args.json,
             hlog: args.hlog,
+            interval_ns: nanoseconds(args.interval),
             slowest_count: args.slowest.as_ref().map_or(0, |_| args.slowest_count as usize),
             slowest: args.slowest,
             sample: args.sample as usize,

@@ -1,4 +1,5 @@
-//! What one thread records while it runs, handed over in intervals of a second.
+//! What one thread records while it runs, handed over in intervals: of a second, or shorter ones once
+//! measuring has begun.
 //!
 //! Response time: answer − due time. Service time: answer − send. Send lateness: send − due time. All in
 //! microseconds, rounded to the nearest, in HdrHistograms of 1 µs to 24 h with 3 significant digits.
@@ -14,8 +15,8 @@ use crate::slowest::{SlowAnswer, Slowest};
 pub const HIGHEST_US: u64 = 24 * 3600 * 1_000_000;
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Length of an interval.
-pub const INTERVAL_NS: u64 = 1_000_000_000;
+/// Length of an interval of the warm-up, and of the others unless another is asked for.
+pub const SECOND_NS: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
@@ -73,6 +74,8 @@ pub struct Recorder {
     phase: Phase,
     index: u64,
     start_ns: u64,
+    /// Length of an interval once measuring has begun.
+    interval_ns: u64,
 }
 
 impl Recorder {
@@ -85,7 +88,22 @@ impl Recorder {
         }
         let phase = if measure_ns > start_ns { Phase::WarmUp } else { Phase::Measured };
         let (warm_up, slowest) = (histogram(), Slowest::with_room(slowest));
-        Self { warm_up, histograms, slowest, measure_ns, settling: None, phase, index: 0, start_ns }
+        Self {
+            warm_up,
+            histograms,
+            slowest,
+            measure_ns,
+            settling: None,
+            phase,
+            index: 0,
+            start_ns,
+            interval_ns: SECOND_NS,
+        }
+    }
+
+    /// What is measured is handed over this often; the warm-up by the second, since nobody looks closer.
+    pub fn with_interval(self, interval_ns: u64) -> Self {
+        Self { interval_ns, ..self }
     }
 
     /// What is due while a slice settles is recorded as the warm-up is.
@@ -125,7 +143,11 @@ impl Recorder {
     }
 
     pub fn interval_end_ns(&self) -> u64 {
-        self.start_ns + INTERVAL_NS
+        self.start_ns
+            + match self.phase {
+                Phase::WarmUp => SECOND_NS,
+                Phase::Measured => self.interval_ns,
+            }
     }
 
     /// Hands over what was recorded and starts the next interval at `end_ns`.
@@ -246,7 +268,7 @@ mod tests {
         let mut recorder = Recorder::new(0, 0, 8);
         recorder.sent(MS, 3 * MS, 1);
         recorder.answered(MS, 3 * MS, 10 * MS, 0);
-        let interval = recorder.close_interval(INTERVAL_NS);
+        let interval = recorder.close_interval(SECOND_NS);
         assert_eq!(interval.counts.response, [(9007, 1)]); // 9000 to 9007 count as equal
         assert_eq!(interval.counts.service, [(7003, 1)]);
         assert_eq!(interval.counts.lateness, [(2000, 1)]);
@@ -254,16 +276,25 @@ mod tests {
 
     #[test]
     fn an_interval_holds_only_what_came_in_it() {
-        let mut recorder = Recorder::new(0, INTERVAL_NS, 8);
+        let mut recorder = Recorder::new(0, SECOND_NS, 8);
         recorder.answered(0, 0, 5_000, 0);
-        let first = recorder.close_interval(INTERVAL_NS);
+        let first = recorder.close_interval(SECOND_NS);
         recorder.start_measuring();
-        recorder.answered(INTERVAL_NS, INTERVAL_NS, INTERVAL_NS + 7_000, 0);
-        let second = recorder.close_interval(2 * INTERVAL_NS);
+        recorder.answered(SECOND_NS, SECOND_NS, SECOND_NS + 7_000, 0);
+        let second = recorder.close_interval(2 * SECOND_NS);
         assert_eq!((first.phase, first.index, first.warm_up), (Phase::WarmUp, 0, vec![(5, 1)]));
         assert_eq!((second.phase, second.index, second.counts.response), (Phase::Measured, 0, vec![(7, 1)]));
-        assert_eq!((second.start_ns, second.end_ns), (INTERVAL_NS, 2 * INTERVAL_NS));
+        assert_eq!((second.start_ns, second.end_ns), (SECOND_NS, 2 * SECOND_NS));
         assert!(second.warm_up.is_empty());
+    }
+
+    #[test]
+    fn what_is_measured_is_cut_finer_and_the_warm_up_by_the_second() {
+        let mut recorder = Recorder::new(0, SECOND_NS, 8).with_interval(250 * MS);
+        assert_eq!(recorder.interval_end_ns(), SECOND_NS);
+        recorder.close_interval(SECOND_NS);
+        recorder.start_measuring();
+        assert_eq!(recorder.interval_end_ns(), SECOND_NS + 250 * MS);
     }
 
     #[test]
@@ -273,7 +304,7 @@ mod tests {
         recorder.start_measuring();
         recorder.sent(99 * MS, 150 * MS, 1);
         recorder.answered(99 * MS, 150 * MS, 199 * MS, 0);
-        let interval = recorder.close_interval(INTERVAL_NS);
+        let interval = recorder.close_interval(SECOND_NS);
         assert_eq!(interval.warm_up.len(), 1);
         assert!(interval.counts.response.is_empty() && interval.counts.service.is_empty());
         assert!(interval.counts.lateness.is_empty());
@@ -285,7 +316,7 @@ mod tests {
         recorder.answered(100 * MS, 100 * MS, 101 * MS, 0);
         assert!(recorder.close_interval(100 * MS).counts.response.is_empty());
         recorder.start_measuring();
-        assert_eq!(recorder.close_interval(INTERVAL_NS).counts.response, [(1000, 1)]);
+        assert_eq!(recorder.close_interval(SECOND_NS).counts.response, [(1000, 1)]);
     }
 
     #[test]

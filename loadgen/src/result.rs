@@ -16,7 +16,7 @@ use crate::thread_use::ThreadUse;
 use crate::unanswered::AtLeast;
 use crate::verdict::Verdict;
 
-/// One second of a phase, over all threads.
+/// One interval of a phase, over all threads: a second, or what `--interval` says.
 #[derive(Debug)]
 pub struct Second {
     pub phase: Phase,
@@ -111,7 +111,7 @@ pub fn rate_histogram(samples: &BTreeMap<u64, u64>) -> Histogram<u64> {
     rates
 }
 
-/// Intervals of all threads, merged second by second.
+/// Intervals of all threads, those of the same time merged.
 ///
 /// They are kept as counts until the run is over, so that merging takes no time from a thread that is
 /// measuring.
@@ -125,7 +125,7 @@ impl Intervals {
         self.kept.entry((interval.phase, interval.index)).or_default().push(interval);
     }
 
-    /// All seconds in order, the warm-up's first.
+    /// All of them in order, the warm-up's first.
     pub fn seconds(&self, start_ns: u64) -> impl Iterator<Item = Second> {
         self.kept.iter().map(move |(&(phase, _), parts)| {
             let mut latencies =

@@ -107,7 +107,7 @@ impl<'a> Worker<'a> {
         let epoll_failed = |problem: std::io::Error| Error::Failed(format!("epoll: {problem}"));
         let mut epoll = Epoll::new().map_err(epoll_failed)?;
         let habits = Habits::measured(&mut epoll, plan, busily).map_err(epoll_failed)?;
-        let mut measurement = Measurement::of_steps(plan.steps.as_ref());
+        let mut measurement = Measurement::planned(plan.steps.as_ref(), plan.interval_ns);
         measurement.sample =
             (plan.sample > 0).then(|| Sample::new(place, plan.sample, plan.seed, connections.len()));
         Ok(Self {

@@ -445,6 +445,10 @@ fn interval_logs_that_cannot_be_merged_are_told_in_one_line_and_no_file_is_left(
             with_second(changed("odd", &|log| log.replace("HISTF", "HISTG"))),
             "odd: no histogram of loadgen's: at ",
         ),
+        (
+            with_second(changed("short", &|log| log.replace(",1.100,", ",0.350,"))),
+            "short: intervals of another length: 250 ms, 1000 ms in ",
+        ),
     ] {
         let (output, merged) = merge_logs(&given);
         let error = String::from_utf8(output.stderr).unwrap();

@@ -70,6 +70,27 @@ fn text_json_and_interval_log_hold_the_same_histograms() {
 }
 
 #[test]
+fn shorter_intervals_are_four_lines_a_second_of_each_kind_and_hold_the_same_values() {
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let interval = ["--warmup", "1s", "--interval", "250ms"];
+    let run = loadgen(&[&["-R40", "-c2", "-t2", "-d3s"][..], &interval, &[&server.url()]].concat());
+    let starts = |tag: &str| -> Vec<String> {
+        let lines = run.hlog.lines().filter_map(|line| line.strip_prefix(&format!("Tag={tag},")));
+        lines.map(|rest| rest[..11].to_owned()).collect()
+    };
+    assert_eq!(starts("warmup_response")[0], "0.000,1.000");
+    let expected: Vec<String> = (0..8).map(|n| format!("{:.3},0.250", 1.0 + 0.25 * f64::from(n))).collect();
+    for (tag, key) in
+        [("response", "response_time"), ("service", "service_time"), ("lateness", "send_lateness")]
+    {
+        assert_eq!(starts(tag)[..8], expected, "{tag}");
+        let from_json = decode(run.json[key]["histogram_v2_base64"].as_str().unwrap());
+        assert_eq!(from_json, add_up(&run.hlog, tag), "{tag}");
+        assert!(from_json.len() > 70, "{}", from_json.len());
+    }
+}
+
+#[test]
 fn the_interval_log_has_a_line_for_each_second_and_kind() {
     let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
     let run = loadgen(&["-R20", "-c2", "-t2", "-d3s", "--warmup", "1s", &server.url()]);

@@ -1,11 +1,12 @@
-//! The interval logs of all parts as one: second by second, histograms added.
+//! The interval logs of all parts as one: interval by interval, histograms added. They are as long in each
+//! part: a second, or what `--interval` said, and so each is called a second here.
 //!
 //! The n-th second of the warm-up is that of every part, and so is the n-th measured one: as in one generator
 //! the seconds of its threads. Where parts began apart, a second of the sum is that long after each one's own
 //! start.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine;
@@ -31,8 +32,15 @@ pub fn merged(logs: &[Given], parts: usize, total: &Total) -> Result<Vec<Second>
         )));
     }
     let mut seconds = BTreeMap::<(Phase, u64), Second>::new();
+    let mut known: Option<(&PathBuf, u64)> = None;
     for Given { path, bytes } in logs {
-        add(path, bytes, &mut seconds)?;
+        let Some(length_ms) = add(path, bytes, &mut seconds)? else { continue };
+        let (other, others_ms) = *known.get_or_insert((path, length_ms));
+        if others_ms != length_ms {
+            let other = other.display();
+            let told = format!("intervals of another length: {length_ms} ms, {others_ms} ms in {other}");
+            return Err(Error::file(path, told));
+        }
     }
     let seconds: Vec<Second> = seconds.into_values().collect();
     belong_to(&seconds, total)?;
@@ -47,12 +55,22 @@ struct Line<'a> {
     encoded: &'a str,
 }
 
-/// Adds the log of one part to the sums of the others.
-fn add(file: &Path, bytes: &[u8], seconds: &mut BTreeMap<(Phase, u64), Second>) -> Result<(), Error> {
-    let mut numbers = [0, 0];
+/// Adds the log of one part to the sums of the others. Returns how many milliseconds its measured intervals
+/// have; none if there is only the last, which ends with the run.
+fn add(
+    file: &Path,
+    bytes: &[u8],
+    seconds: &mut BTreeMap<(Phase, u64), Second>,
+) -> Result<Option<u64>, Error> {
+    let milliseconds = |ns: u64| (ns + 500_000) / 1_000_000;
+    let (mut numbers, mut first_ns, mut length_ms) = ([0, 0], None, None);
     for lines in seconds_of(file, bytes)? {
         // A second of the warm-up has a line of its own kind alone.
         let phase = if lines.iter().all(|line| line.rank == 0) { Phase::WarmUp } else { Phase::Measured };
+        if phase == Phase::Measured {
+            length_ms = length_ms.or(first_ns.map(|first_ns| milliseconds(lines[0].start_ns - first_ns)));
+            first_ns = first_ns.or(Some(lines[0].start_ns));
+        }
         let number = &mut numbers[usize::from(phase == Phase::Measured)];
         let second = seconds.entry((phase, *number)).or_insert_with(|| empty(phase, &lines[0]));
         *number += 1;
@@ -68,7 +86,7 @@ fn add(file: &Path, bytes: &[u8], seconds: &mut BTreeMap<(Phase, u64), Second>) 
             sum.add(decoded(line.encoded).ok_or_else(wrong)?).map_err(|_| wrong())?;
         }
     }
-    Ok(())
+    Ok(length_ms)
 }
 
 /// The lines of a log, those of a second together.

@@ -1,10 +1,11 @@
-//! The HdrHistogram interval log (V2): a line per second and kind of latency, values in microseconds.
+//! The HdrHistogram interval log (V2): a line per interval and kind of latency, values in microseconds.
 //!
 //! Tags are `response`, `service` and `lateness`, whose histograms add up to those of the JSON result; and,
 //! for what came before measuring began, `warmup_response` alone: a server that still warms up is slow in
 //! every way, and three such histograms a second made half of a short run's log. An answer stands in the
-//! second in which it came. With two servers in turn there is a line for each slice and kind besides, of what
-//! was due in it; with a rate in steps one for each step (`step_1_response`, `step_1_service`).
+//! interval in which it came: of a second, or as `--interval` says once measuring has begun. With two servers
+//! in turn there is a line for each slice and kind besides, of what was due in it; with a rate in steps one
+//! for each step (`step_1_response`, `step_1_service`).
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -60,7 +61,7 @@ pub fn write(
     })
 }
 
-/// A log of seconds alone.
+/// A log of intervals alone.
 pub fn write_seconds(
     path: &Path,
     start_utc: Timestamp,
