@@ -4,6 +4,7 @@
     histogram.percentile_us(99.9)              highest equivalent value of the bucket, as every HdrHistogram
                                                library gives it
     merge([first, second]).percentile_us(99)   the way to join seconds or runs: percentiles are never averaged
+    encode(histogram)                          the text again
 
 Guarantees: 1. no percentile is interpolated: it is the bound of a bucket that holds a recorded value; 2.
 merging is exact: counts add up; 3. a value is known to the histogram's significant digits (3: within 0.1 %).
@@ -24,6 +25,7 @@ from hdrh.codec import (
     HdrHistogramSettingsException,
     HdrLengthException,
 )
+from hdrh.histogram import HdrHistogram
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,15 @@ def decode(text: str) -> Histogram:
     counts = np.frombuffer(payload.get_counts(), dtype=np.int64)
     indices = np.flatnonzero(counts)
     return Histogram(layout, indices, counts[indices])
+
+
+def encode(histogram: Histogram) -> str:
+    """What ``decode`` reads."""
+    layout = histogram.layout
+    written = HdrHistogram(layout.lowest_us, layout.highest_us, layout.digits)
+    for value_us, count in zip(histogram.lowest_us.tolist(), histogram.counts.tolist(), strict=True):
+        written.record_value(value_us, count)
+    return written.encode().decode()
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:

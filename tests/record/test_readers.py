@@ -50,6 +50,97 @@ def test_a_base_time_is_added():
     assert interval.start_epoch_s == 1795207002.0
 
 
+def log_of(*intervals: tuple[str, float, float]) -> list[interval_log.Interval]:
+    """Tag, begin and length of each."""
+    return read_log(
+        *HEAD, *(f"Tag={tag},{at:.3f},{length:.3f},3.0,{histogram(3)}" for tag, at, length in intervals)
+    )
+
+
+@pytest.mark.parametrize(
+    ("intervals", "step_s"),
+    [
+        ([("warmup_response", 0, 1), ("response", 1, 1), ("response", 2, 1), ("response", 3, 0)], 1),
+        (
+            [("response", 0, 0.25), ("service", 0, 0.25), ("response", 0.25, 0.25), ("response", 0.5, 0.001)],
+            0.25,
+        ),
+        (
+            [
+                ("warmup_response", 0, 1),
+                *(("response", 1 + n / 10, 0.1) for n in range(20)),
+                ("response", 3, 2),
+            ],
+            0.1,
+        ),
+        ([("response", 0, 1.02), ("response", 1, 1.03), ("response", 2, 0.01)], 1),  # of parts begun apart
+        ([("response", 0, 1), ("response", 2, 1)], 1),  # nothing was logged in between
+        ([("response", 0, 0.25)], 0.25),
+        ([("response", 0, 0.7)], 1),  # the only one, which ended with the run
+        ([("response", 0, 1), ("response", 1, 1), ("step_1_response", 0, 1.4)], 1),
+        ([], 1),
+    ],
+)
+def test_the_intervals_of_a_log_are_of_one_length(intervals, step_s):
+    assert interval_log.step_s(log_of(*intervals), "latency.hlog") == step_s
+
+
+@pytest.mark.parametrize(
+    ("intervals", "told"),
+    [
+        (
+            [("response", 0, 0.3), ("response", 0.3, 0.3)],
+            "4: an interval of 0.300 s, which does not fit into a second",
+        ),
+        ([("response", 0, 2), ("response", 2, 2)], "4: an interval of 2.000 s"),
+        ([("response", 0, 1), ("response", 1, 0), ("response", 2, 1)], "5: an interval of 0.000 s"),
+        (
+            [("response", 0, 0.25), ("response", 0.25, 0.25), ("response", 0.6, 0.25)],
+            "6: an interval 0.600 s after the first, where each has 0.25 s",
+        ),
+    ],
+)
+def test_a_log_of_intervals_of_another_length_is_refused_in_one_line(intervals, told):
+    with pytest.raises(FormatError, match=rf"^latency.hlog:{told}") as refused:
+        interval_log.step_s(log_of(*intervals), "latency.hlog")
+    assert "\n" not in refused.value.message
+
+
+def test_a_log_is_added_up_to_seconds_and_one_of_seconds_is_as_it_was():
+    lines = [
+        *HEAD,
+        f"Tag=warmup_response,0.000,1.000,9.0,{histogram(9)}",
+        *(
+            f"Tag={tag},{1 + half / 2:.3f},{length:.3f},{half + 3}.0,{histogram(half + 3)}"
+            for half, length in enumerate((0.5, 0.5, 0.5, 0.5, 0.007))
+            for tag in ("response", "service")
+        ),
+    ]
+    found = read_log(
+        *interval_log.by_second("".join(f"{line}\n" for line in lines), "latency.hlog").splitlines()
+    )
+    assert [(one.tag, one.start_epoch_s - 1795207345.25, round(one.length_s, 3)) for one in found] == [
+        ("warmup_response", 0, 1),
+        *(
+            (tag, at, length)
+            for at, length in ((1, 1), (2, 1), (3, 0.007))
+            for tag in ("response", "service")
+        ),
+    ]
+    values = [hdr.decode(one.histogram).highest_us.tolist() for one in found if one.tag == "service"]
+    assert values == [[3, 4], [5, 6], [7]]
+    again = "".join(f"{line}\n" for line in [*lines[:4], lines[4].replace(",0.500,", ",1.000,")])
+    assert interval_log.by_second(again, "latency.hlog") == again
+
+
+def test_a_histogram_is_read_back_as_it_was_written():
+    written = hdr.decode(histogram(1, 5, 5, 2047, 70_000, 86_400_000_000))
+    again = hdr.decode(hdr.encode(written))
+    assert again.layout == written.layout and again.counts.tolist() == written.counts.tolist()
+    assert again.indices.tolist() == written.indices.tolist()
+    assert hdr.decode(hdr.encode(hdr.decode(histogram()))).total == 0
+
+
 def test_a_cut_interval_log_names_the_line():
     text = "\n".join([*HEAD, f"Tag=response,0.000,1.000,7.0,{histogram(5, 7)}"])
     with pytest.raises(FormatError, match=r"latency.hlog:4: .*cut"):
