@@ -57,7 +57,7 @@ def percentiles(source: str = "study", columns: list[str] | None = None, **selec
 
 
 def intervals(source: str = "study", columns: list[str] | None = None, **selection: object) -> pd.DataFrame:
-    """One row per run, second of the measured window and latency kind. The histograms, by far the largest
+    """One row per run, interval of the measured window and latency kind. The histograms, by far the largest
     column, only where ``columns`` names them: ``kvstudy.histogram`` reads and joins them."""
     columns = columns or [name for name in schema.names("intervals") if name != "histogram"]
     return _table("intervals", source, columns, selection)
@@ -100,29 +100,32 @@ def histogram(
     stop_s: float | None = None,
     of: Tables | None = None,
 ) -> HdrHistogram:
-    """Every latency of one run, in microseconds: the histograms of its seconds, added up, from ``start_s``
+    """Every latency of one run, in microseconds: the histograms of its intervals, added up, from ``start_s``
     to ``stop_s`` of the measured window (None: its begin, its end). ``of``: what ``kvstudy.load`` returned.
 
-    Seconds are whole: one counts when it begins in that time. KvstudyError for an unknown run, and for one
+    Intervals are whole: one counts when it begins in that time. KvstudyError for an unknown run, and for one
     without such histograms.
     """
     found = _study("all") if of is None else of
     if run_id not in set(found.runs["run_id"]):
         raise KvstudyError(f"no such run: {run_id}", schema.nearest(str(run_id), found.runs["run_id"]))
-    seconds = found.only([run_id]).intervals
-    seconds = seconds[seconds["latency_kind"] == latency_kind]
-    if seconds.empty:
+    rows = found.only([run_id]).intervals
+    rows = rows[rows["latency_kind"] == latency_kind]
+    if rows.empty:
         raise KvstudyError(
             f"no histogram of this run: run_id={run_id} latency_kind={latency_kind}",
             "wrk and wrk2 write none; loadgen writes response, service and lateness",
         )
-    first = seconds["second"].min() if start_s is None else start_s
-    stop = seconds["second"].max() + 1 if stop_s is None else stop_s
-    within = seconds[(seconds["second"] >= first) & (seconds["second"] < stop)]
+    begin, end = rows["start_s"].min(), rows["start_s"].max() + rows["length_s"].max()
+    first = begin if start_s is None else start_s
+    stop = end if stop_s is None else stop_s
+    within = rows[(rows["start_s"] >= first) & (rows["start_s"] < stop)]
     if within.empty:
         raise KvstudyError(
-            f"no second of this run: start_s={first} stop_s={stop}",
-            f"it has the seconds {seconds['second'].min()} to {seconds['second'].max()}",
+            f"no second of this run: start_s={first:g} stop_s={stop:g}"
+            if rows["length_s"].max() >= 1
+            else f"no interval of this run: start_s={first:g} stop_s={stop:g}",
+            f"it has those from {begin:g} to {end:g} s, of {rows['length_s'].max():g} s each",
         )
     whole, *rest = (HdrHistogram.decode(text) for text in within["histogram"])
     for one in rest:

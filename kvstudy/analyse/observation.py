@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kvstudy.analyse import conditions, evidence, machine_events, percentile_grid, schema, validity
+from kvstudy.analyse import (
+    by_second,
+    conditions,
+    evidence,
+    machine_events,
+    percentile_grid,
+    schema,
+    validity,
+)
 from kvstudy.analyse.comparison.words import SAME_WITHIN
 from kvstudy.errors import FormatError, KvstudyError
 from kvstudy.plan.objective import Objective
@@ -18,19 +26,22 @@ from kvstudy.record import generator_result, hdr, interval_log, jfr, process_ser
 from kvstudy.record.generator_result import GeneratorResult
 from kvstudy.record.run_folder import SealedRun
 
-WARM_UP_TAG = "warmup_"  # loadgen's log holds the warm-up too, under tags of its own
 _NO_ANSWERS = dict.fromkeys(
     slowest.COLUMNS, np.empty(0, dtype=np.int64)
 )  # wrk and wrk2 tell of no single answer
-P99_SAMPLES_MIN = 100 * validity.SAMPLES_BEYOND_PRINTED
 
 
 @dataclass
-class _Second:
-    second: int
+class _Interval:
+    start_s: float
+    length_s: float
     kind: str
     text: str
     histogram: hdr.Histogram
+
+    @property
+    def second(self) -> int:
+        return math.floor(self.start_s)
 
 
 @dataclass
@@ -60,7 +71,7 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
         result = read.attempt("generator.txt", generator_result.read_text, None)
     window = _window(facts)
     start_epoch_s = window[0] if result is None or result.start_epoch_s is None else result.start_epoch_s
-    seconds = read.attempt("latency.hlog", lambda text, name: _seconds(text, start_epoch_s, name), [])
+    intervals = read.attempt("latency.hlog", lambda text, name: _intervals(text, start_epoch_s, name), [])
     measured_s = window[1] if result is None or result.measured_s is None else result.measured_s
     process = read.attempt("process.csv", process_series.read, None)
     shares = {} if process is None else evidence.shares(process, measured_s)
@@ -72,13 +83,14 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
         if shortest_ms == 0 or event.duration_ms > shortest_ms
     ]
     events += [] if process is None else machine_events.process_events(process, start_epoch_s)
-    served = [(second.second, second.histogram) for second in seconds if second.kind == "service"]
+    # Who waited is seen by whole seconds: in a shorter interval there may be no other answers than theirs.
+    served = _by_second(intervals, "service")
     slow = read.attempt("slowest.csv", slowest.read, _NO_ANSWERS)
     events += machine_events.stops(served, facts["connections"], events, start_epoch_s, slow)
     events.sort(key=lambda event: (event.start_epoch_s, event.kind))
     rows = {
         "percentiles": _percentiles(run.run_id, result),
-        "intervals": [_interval_row(run.run_id, second) for second in seconds],
+        "intervals": [_interval_row(run.run_id, interval) for interval in intervals],
         "slowest": {
             "run_id": [run.run_id] * len(slow["due_us"]),
             "due_s": slow["due_us"] / 1e6,
@@ -87,7 +99,7 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
         "stacks": _stack_rows(read),
         "events": [_event_row(run.run_id, event, start_epoch_s) for event in events],
     }
-    answered = _answered(seconds)
+    answered = _answered(intervals)
     shares["service_cpu_us_per_answer"] = (
         math.nan if process is None else evidence.cpu_us_per_answer(process, answered, measured_s)
     )
@@ -108,24 +120,21 @@ def _window(facts: dict) -> tuple[float, float]:
     return (jfr.epoch_s(start) if start else math.nan), max(0.0, facts["duration_s"] - facts["warm_up_s"])
 
 
-def _seconds(log: str, start_epoch_s: float, file: str) -> list[_Second]:
-    seconds = []
-    for interval in interval_log.read(log, file):
-        if interval.tag.startswith(WARM_UP_TAG):
+def _intervals(log: str, start_epoch_s: float, file: str) -> list[_Interval]:
+    read = interval_log.read(log, file)
+    step_s, found = interval_log.step_s(read, file), []
+    for interval in read:
+        if interval.tag.startswith(interval_log.WARM_UP_TAG):
             continue
         try:
             histogram = hdr.decode(interval.histogram)
         except ValueError as reason:
             raise FormatError(file, interval.line, str(reason)) from None
-        seconds.append(
-            _Second(
-                round(interval.start_epoch_s - start_epoch_s),
-                interval.tag or "response",
-                interval.histogram,
-                histogram,
-            )
-        )
-    return seconds
+        # The log's clock is in milliseconds; an interval begins a whole number of steps after the window.
+        steps = round((interval.start_epoch_s - start_epoch_s) / step_s)
+        start_s = round(steps * step_s, 3)
+        found.append(_Interval(start_s, step_s, interval.tag or "response", interval.histogram, histogram))
+    return found
 
 
 def _percentiles(run_id: str, result: GeneratorResult | None) -> list[dict]:
@@ -143,18 +152,15 @@ def _percentiles(run_id: str, result: GeneratorResult | None) -> list[dict]:
     ]
 
 
-def _interval_row(run_id: str, second: _Second) -> dict:
-    histogram = second.histogram
-    p50, p99 = histogram.percentiles_us((50.0, 99.0))
+def _interval_row(run_id: str, interval: _Interval) -> dict:
     return {
         "run_id": run_id,
-        "second": second.second,
-        "latency_kind": second.kind,
-        "count": histogram.total,
-        "p50_us": p50,
-        "p99_us": p99 if histogram.total >= P99_SAMPLES_MIN else math.nan,
-        "max_us": histogram.max_us,
-        "histogram": second.text,
+        "start_s": interval.start_s,
+        "length_s": interval.length_s,
+        "second": interval.second,
+        "latency_kind": interval.kind,
+        **by_second.figures(interval.histogram),
+        "histogram": interval.text,
     }
 
 
@@ -176,11 +182,19 @@ def _event_row(run_id: str, event: jfr.Event, start_epoch_s: float) -> dict:
     }
 
 
-def _answered(seconds: list[_Second]) -> list[tuple[int, hdr.Histogram]]:
+def _answered(intervals: list[_Interval]) -> list[tuple[int, hdr.Histogram]]:
     """Second and latencies of what was answered in it: response times, or service times where those are all
     there is."""
-    kind = "response" if any(second.kind == "response" for second in seconds) else "service"
-    return [(second.second, second.histogram) for second in seconds if second.kind == kind]
+    kind = "response" if any(interval.kind == "response" for interval in intervals) else "service"
+    return _by_second(intervals, kind)
+
+
+def _by_second(intervals: list[_Interval], kind: str) -> list[tuple[int, hdr.Histogram]]:
+    parts: dict[int, list[hdr.Histogram]] = {}
+    for interval in intervals:
+        if interval.kind == kind:
+            parts.setdefault(interval.second, []).append(interval.histogram)
+    return [(second, own[0] if len(own) == 1 else hdr.merge(own)) for second, own in parts.items()]
 
 
 def _evidence(

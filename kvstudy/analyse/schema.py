@@ -2,7 +2,7 @@
 
     runs          one row per sealed run
     percentiles   one row per run, latency kind and percentile
-    intervals     one row per run, second of the measured window and latency kind
+    intervals     one row per run, interval of the measured window and latency kind
     slowest       one row per run and each of its slowest answers
     stacks        one row per profiled run, profiler event and distinct stack
     events        one row per run and GC pause, safepoint or store event
@@ -33,7 +33,7 @@ from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
 # mixed.
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -238,9 +238,15 @@ PERCENTILES = _columns(
 )
 INTERVALS = _columns(
     ("run_id", TEXT, ""),
-    ("second", WHOLE, "from the start of the measured window"),
+    ("start_s", REAL, "begin of the interval, from the start of the measured window"),
+    (
+        "length_s",
+        REAL,
+        "of each interval of the run: 1, or shorter; the last has what came until the last answer",
+    ),
+    ("second", WHOLE, "the second that it is a part of, from 0"),
     ("latency_kind", TEXT, "response, service or lateness, as in percentiles"),
-    ("count", WHOLE, "answers recorded in this second"),
+    ("count", WHOLE, "answers recorded in this interval"),
     ("p50_us", REAL, ""),
     ("p99_us", REAL, "NaN with fewer than 10 samples beyond"),
     ("max_us", REAL, ""),

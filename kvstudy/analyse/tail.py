@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse import slow_answers
+from kvstudy.analyse.by_second import SECOND_S
 from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.linked import CANNOT_TELL as CANNOT_TELL  # a word of this module's frames
 from kvstudy.analyse.linked import DRAWS, LINKED, Judgement, Question, judge
@@ -89,37 +90,41 @@ def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "
 
 
 def slow_seconds(tables: Tables, threshold_us: float, latency_kind: str = "response") -> pd.DataFrame:
-    """One row per run and second: ``run_id, second, count, slow`` (answers, and those slower than the
-    threshold)."""
+    """One row per run and second, however long its intervals are: ``run_id, second, count, slow`` (answers,
+    and those slower than the threshold)."""
     return tables.cached(_slow_seconds, threshold_us, latency_kind)
 
 
-def logged_seconds(tables: Tables, latency_kind: str = "response") -> pd.DataFrame:
-    """The rows of intervals of this kind, up to each run's last answer: a generator may end its log with a
-    second that holds none. One without an answer before that is a second in which the service stood still,
-    and stays."""
+def logged_intervals(tables: Tables, latency_kind: str = "response") -> pd.DataFrame:
+    """The rows of intervals of this kind, up to each run's last answer: a generator may end its log with one
+    that holds none. One without an answer before that is a time in which the service stood still, and
+    stays."""
     rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
-    last = rows[rows["count"] > 0].groupby("run_id")["second"].max()
-    return rows[rows["second"].to_numpy() <= last.reindex(rows["run_id"]).to_numpy()]
+    last = rows[rows["count"] > 0].groupby("run_id")["start_s"].max()
+    return rows[rows["start_s"].to_numpy() <= last.reindex(rows["run_id"]).to_numpy()]
 
 
 def _slow_seconds(tables: Tables, threshold_us: float, latency_kind: str) -> pd.DataFrame:
-    rows = logged_seconds(tables, latency_kind)
+    rows = logged_intervals(tables, latency_kind)
     known = zip(rows["histogram"].tolist(), rows["max_us"].tolist(), strict=True)
     slow = [
         _decoded(histogram).count_above(threshold_us) if max_us > threshold_us else 0
         for histogram, max_us in known
     ]
-    return (
+    found = (
         rows[["run_id", "second", "count"]]
         .assign(slow=np.asarray(slow, dtype=np.int64))
         .reset_index(drop=True)
     )
+    if (rows["length_s"] < SECOND_S).any():
+        found = found.groupby(["run_id", "second"], as_index=False, sort=False).sum()
+    return found
 
 
 @lru_cache(maxsize=20_000)
 def _decoded(histogram: str) -> hdr.Histogram:
-    """A page asks for the same seconds of the same runs several times; decoding them is most of its work."""
+    """A page asks for the same intervals of the same runs several times; decoding them is most of its
+    work."""
     return hdr.decode(histogram)
 
 
@@ -197,7 +202,7 @@ def page_causes(
 
 def _workloads(tables: Tables, limit_us: float) -> list[Tables]:
     """The runs of each workload at its highest rate."""
-    logged = set(logged_seconds(tables)["run_id"])
+    logged = set(logged_intervals(tables)["run_id"])
     runs = tables.runs[tables.runs["run_id"].isin(logged) & ~tables.runs["closed_loop"]]
     if runs.empty:
         return []

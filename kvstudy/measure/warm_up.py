@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
+from kvstudy.analyse.by_second import by_second
 from kvstudy.analyse.observation import observe
 from kvstudy.analyse.settling import settled_after_s
 from kvstudy.analyse.validity import CPU_TICKS_US, FAIL, OF_THE_SERVICE, OUTSIDE, RESOLUTION_US
@@ -64,7 +66,7 @@ def measure(root: Path, one: Experiment | None = None) -> list[Settled]:
 
 def settled(run: SealedRun) -> Settled:
     observed = observe(run)
-    medians, counts = _by_second(observed["intervals"])
+    medians, counts = _of_seconds(observed["intervals"])
     cpus = np.full(len(medians), np.nan)
     if run.has("process.csv"):
         process = process_series.read(run.text("process.csv"), "process.csv")
@@ -124,13 +126,16 @@ def advice(found: Iterable[Settled]) -> list[str]:
     ]
 
 
-def _by_second(intervals: list[dict]) -> tuple[np.ndarray, np.ndarray]:
-    """Median response time and answers of each second; NaN and 0 where nothing was answered."""
+def _of_seconds(intervals: list[dict]) -> tuple[np.ndarray, np.ndarray]:
+    """Median response time and answers of each second, however long an interval is; NaN and 0 where nothing
+    was answered."""
     rows = [row for row in intervals if row["latency_kind"] == "response" and row["second"] >= 0]
     length = max((row["second"] for row in rows), default=-1) + 1
     medians, counts = np.full(length, np.nan), np.zeros(length)
-    for row in rows:
-        medians[row["second"]], counts[row["second"]] = row["p50_us"], row["count"]
+    if rows:
+        seconds = by_second(pd.DataFrame(rows))
+        at = seconds["second"].to_numpy()
+        medians[at], counts[at] = seconds["p50_us"], seconds["count"]
     return medians, counts
 
 

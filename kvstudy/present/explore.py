@@ -21,6 +21,7 @@ from hdrh.histogram import HdrHistogram
 from IPython import get_ipython
 from IPython.display import Markdown, display
 
+from kvstudy.analyse.by_second import by_second
 from kvstudy.analyse.configuration import configured, differing
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
@@ -81,10 +82,18 @@ class Choice:
     @property
     def seconds(self) -> pd.DataFrame:
         """Second by second of the run: ``count``, ``p50_us``, ``p99_us``, ``max_us``, the chosen percentile
-        as ``at_us``, and whether it is within the chosen time."""
-        rows = self._intervals
+        as ``at_us``, and whether it is within the chosen time. Where its intervals are shorter those of a
+        second are added up; ``intervals`` has them one by one."""
+        return self._at_percentile(by_second(self._intervals), "second")
+
+    @property
+    def intervals(self) -> pd.DataFrame:
+        """As ``seconds``, in the steps in which the run was logged: ``start_s``, ``length_s``."""
+        return self._at_percentile(self._intervals, "start_s")
+
+    def _at_percentile(self, rows: pd.DataFrame, begin: str) -> pd.DataFrame:
         at_us = [hdr.decode(text).percentile_us(self.percentile) for text in rows["histogram"]]
-        part = np.where(rows["second"].between(self.start_s, self.stop_s, inclusive="left"), "part", "rest")
+        part = np.where(rows[begin].between(self.start_s, self.stop_s, inclusive="left"), "part", "rest")
         return rows.drop(columns="histogram").assign(at_us=at_us, part=part)
 
     @property
@@ -114,11 +123,11 @@ class Choice:
 
     @property
     def part_and_rest(self) -> pd.DataFrame:
-        """Percentiles of the chosen seconds and of the others: ``part``, ``percentile``, ``one_in``,
-        ``latency_us``."""
+        """Percentiles of the chosen time and of the rest, an interval counting where it begins: ``part``,
+        ``percentile``, ``one_in``, ``latency_us``."""
         rows = []
         for name, inside in (("part", True), ("rest", False)):
-            within = self._intervals["second"].between(self.start_s, self.stop_s, inclusive="left") == inside
+            within = self._intervals["start_s"].between(self.start_s, self.stop_s, inclusive="left") == inside
             histograms = [hdr.decode(text) for text in self._intervals.loc[within, "histogram"]]
             grid = np.array([0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99])
             if histograms:
@@ -140,7 +149,7 @@ class Choice:
     @cached_property
     def _intervals(self) -> pd.DataFrame:
         rows = self.tables.only([self.run_id]).intervals
-        return rows[rows["latency_kind"] == "response"].sort_values("second")
+        return rows[rows["latency_kind"] == "response"].sort_values("start_s")
 
     @property
     def _of_variant(self) -> pd.DataFrame:

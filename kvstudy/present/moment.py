@@ -20,6 +20,7 @@ from IPython.display import HTML
 from plotly.offline import get_plotlyjs
 
 from kvstudy.analyse import conditions, tail
+from kvstudy.analyse.by_second import SECOND_S, step_s
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
 from kvstudy.present import flame, profiled_runs, theme, words
@@ -85,16 +86,17 @@ def _profiled(tables: Tables) -> list[str]:
     """A run per workload, as ``profiled_runs.profile_of`` chooses it, that with the slowest answer first."""
     names = sorted(tables.runs.loc[tables.runs["profiled"], "workload"].unique())
     chosen = [run_id for name in names for run_id in profiled_runs.profile_of(tables, name).runs["run_id"]]
-    slowest = tail.logged_seconds(tables).groupby("run_id")["max_us"].max()
+    slowest = tail.logged_intervals(tables).groupby("run_id")["max_us"].max()
     return sorted(chosen, key=lambda run_id: -slowest.get(run_id, 0.0))
 
 
 def _describe_run(tables: Tables) -> dict:
     run = next(marked_runs(tables).itertuples())
-    seconds = tail.logged_seconds(tables).sort_values("second")
+    intervals = tail.logged_intervals(tables).sort_values("start_s")
+    step = step_s(intervals)
     answers = tables.slowest.nlargest(ANSWERS_MAX, "response_us").sort_values("due_s")
     events = tables.events.sort_values("start_s")
-    ends = seconds["second"] + 1 if len(seconds) else events["start_s"] + events["duration_ms"] / 1e3
+    ends = intervals["start_s"] + step if len(intervals) else events["start_s"] + events["duration_ms"] / 1e3
     last_s = float(ends.max()) if len(ends) else 1.0
     events = events[(events["start_s"] + events["duration_ms"] / 1e3 >= 0) & (events["start_s"] <= last_s)]
     sealed = open_run(tables.folders[run.run_id])
@@ -103,17 +105,18 @@ def _describe_run(tables: Tables) -> dict:
     if samples is not None:  # their clock is that of the service's host
         begun_s = samples.start_epoch_s + conditions.clock_offset_s(sealed)
         offset_s = begun_s - epoch_s(run.start_utc)
-    figure = clock(run, seconds, answers, events, samples, offset_s)
+    figure = clock(run, intervals, answers, events, samples, offset_s)
     data = {
         "id": run.run_id,
         "named": f"{profiled_runs.named(tables)}, repeat {run.repeat}{', profiled' if run.profiled else ''}",
         "why": why,
-        "unkept": "" if len(answers) else _without_answers(tables, run),
+        "unkept": "" if len(answers) else _without_answers(tables, run, step),
         "end_s": last_s,
         "figure": json.loads(figure.to_json()) | {"config": _CONFIG},
-        "seconds": [
-            [int(row.second), int(row.count), _whole(row.p99_us), _whole(row.max_us)]
-            for row in seconds[["second", "count", "p99_us", "max_us"]].itertuples(index=False)
+        "step_s": step,
+        "intervals": [
+            [row.start_s, int(row.count), _whole(row.p99_us), _whole(row.max_us)]
+            for row in intervals[["start_s", "count", "p99_us", "max_us"]].itertuples(index=False)
         ],
         "answers": answers[["due_s", "response_us", "service_us", "connection"]].values.tolist(),
         "events": [
@@ -126,14 +129,15 @@ def _describe_run(tables: Tables) -> dict:
     return data | {"template": _template(tables), "profile": _profile(samples, offset_s)}
 
 
-def _without_answers(tables: Tables, run) -> str:
+def _without_answers(tables: Tables, run, step: float) -> str:
     """Why there are none one by one: record/copies.py leaves those of profiled runs out."""
+    known = "the latency of each second" if step == SECOND_S else f"its latency every {step * 1e3:g} ms"
     if run.profiled and run.run_id not in tables.own:
         return (
             "Slow answers are not kept for profiled runs of the reference; your own runs have them. "
-            "What is known of this run is the latency of each second."
+            f"What is known of this run is {known}."
         )
-    return "This run kept no answers one by one. What is known of it is the latency of each second."
+    return f"This run kept no answers one by one. What is known of it is {known}."
 
 
 def _whole(value: float) -> int | None:

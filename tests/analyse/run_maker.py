@@ -63,8 +63,9 @@ def facts(run_id: str, **changes) -> dict:
 
 class RunMaker:
     """``make_run("id", label="after", seconds=[…])``: facts of run.json by keyword; ``seconds``: response
-    times of each second, us; ``counted``: keys of generator.json to change; ``process``: columns of
-    process.csv to change; ``more``: files to add, by name; ``without``: files to leave out."""
+    times of each second, us; ``parts``: intervals of the log in a second; ``counted``: keys of
+    generator.json to change; ``process``: columns of process.csv to change; ``more``: files to add, by name;
+    ``without``: files to leave out."""
 
     def __init__(self, root):
         self.root = root
@@ -74,6 +75,7 @@ class RunMaker:
         run_id="20261120T204223Z-put-rep1",
         *,
         seconds=None,
+        parts=1,
         events=None,
         stacks=None,
         counted=None,
@@ -93,7 +95,7 @@ class RunMaker:
                 "run.json": json.dumps(run_facts),
                 "machine.json": "{}",
                 "service.log": log,
-                "latency.hlog": self.hlog(seconds),
+                "latency.hlog": self.hlog(seconds, parts),
                 "slowest.csv": self.slowest_csv(seconds),
                 "generator.json": json.dumps(
                     self.changed(self.generator_json(run_facts, seconds), counted or {})
@@ -127,16 +129,17 @@ class RunMaker:
         return [generator.lognormal(5, 0.4, 2000).astype(np.int64) for _ in range(6)]
 
     @staticmethod
-    def hlog(seconds) -> str:
+    def hlog(seconds, parts=1) -> str:
         lines = [f"#[StartTime: {START_EPOCH_S:.3f} (seconds since epoch), Fri Nov 20 20:42:25 UTC 2026]"]
         lines.append('"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"')
         lines.append(f"Tag=warmup_response,{START_EPOCH_S - 1:.3f},1.000,900000.0,{encoded([900_000] * 50)}")
-        for at, values in enumerate(seconds):
+        cut = [part for second in seconds for part in np.array_split(second, parts)]
+        for at, values in enumerate(cut):
             for kind, shift in (("response", 0), ("service", 10), ("lateness", None)):
                 kind_values = np.full(len(values), 3) if shift is None else np.maximum(values - shift, 1)
                 lines.append(
-                    f"Tag={kind},{START_EPOCH_S + at:.3f},1.000,{max(kind_values, default=0):.1f},"
-                    f"{encoded(kind_values)}"
+                    f"Tag={kind},{START_EPOCH_S + at / parts:.3f},{1 / parts:.3f},"
+                    f"{max(kind_values, default=0):.1f},{encoded(kind_values)}"
                 )
         return "\n".join(lines) + "\n"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_maker import encoded
+from run_maker import RunMaker, encoded
 
 from kvstudy.analyse import conditions, evidence, schema
 from kvstudy.analyse.observation import observe, variant
@@ -117,6 +117,41 @@ def test_percentiles_are_those_of_the_merged_seconds(make_run):
     assert [row["percentile"] for row in rows["percentiles"] if row["latency_kind"] == "response"] == sorted(
         found
     )
+
+
+def test_a_log_of_quarters_of_a_second_gives_the_run_that_whole_seconds_give(make_run):
+    """What is worked out by the second, checks, costs, stops and medians, is as of seconds."""
+    seconds = RunMaker.usual_seconds("a")
+    seconds[3] = np.concatenate([seconds[3], np.full(16, 900_000)])  # all connections stood still
+    usual = observe(make_run("a", seconds=seconds))
+    finer = observe(make_run("b", seconds=seconds, parts=4))
+    rows, quarters = usual["intervals"], finer["intervals"]
+    assert (len(quarters), {row["length_s"] for row in quarters}) == (4 * len(rows), {0.25})
+    assert [row["start_s"] for row in quarters[:15:3]] == [0, 0.25, 0.5, 0.75, 1]
+    assert [row["second"] for row in quarters[::12]] == [0, 1, 2, 3, 4, 5]
+    for kind in ("response", "service", "lateness"):
+        whole, cut = (
+            hdr.merge(hdr.decode(row["histogram"]) for row in of if row["latency_kind"] == kind)
+            for of in (rows, quarters)
+        )
+        grid = (0, 50, 90, 99, 99.9, 99.99, 100)
+        assert whole.percentiles_us(grid).tolist() == cut.percentiles_us(grid).tolist()
+    for table in ("percentiles", "events", "validity", "runs"):
+        assert told(usual[table]) == told(finer[table]), table
+    assert any(event["kind"] == "service_stopped" for event in finer["events"])
+
+
+def told(rows: list[dict]) -> list[str]:
+    return [str({name: value for name, value in row.items() if name != "run_id"}) for row in rows]
+
+
+def test_a_log_of_no_known_length_is_told_in_one_line_and_spares_the_rest(make_run):
+    log = RunMaker.hlog(RunMaker.usual_seconds("a"), 4).replace(",0.250,", ",0.240,")
+    rows = observe(make_run(more={"latency.hlog": log}, without=("latency.hlog",)))
+    (readable,) = [row for row in rows["validity"] if row["check"] == "readable"]
+    assert readable["verdict"] == "FAIL" and "\n" not in readable["observed"]
+    assert readable["observed"].startswith("latency.hlog:4: an interval of 0.240 s, which does not fit")
+    assert not rows["intervals"] and rows["percentiles"] and rows["runs"][0]["achieved_rate_rps"] == 2000
 
 
 def test_a_percentile_with_fewer_than_ten_samples_beyond_is_not_printed(make_run):

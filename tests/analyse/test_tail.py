@@ -30,6 +30,8 @@ def tables(events, slow, answers=()) -> Tables:
     intervals = [
         {
             "run_id": f"r{run}",
+            "start_s": float(second),
+            "length_s": 1.0,
             "second": second,
             "latency_kind": "response",
             "count": 1000,
@@ -230,6 +232,20 @@ def test_the_threshold_is_a_percentile_of_all_answers_together():
 def test_slow_answers_are_counted_per_run_and_second():
     found = tail.slow_seconds(tables([], {0: {3: 100}, 1: {5: 7}}), 5000)
     assert found[found["slow"] > 0].to_numpy().tolist() == [["r0", 3, 1000, 100], ["r1", 5, 1000, 7]]
+
+
+def test_slow_answers_of_shorter_intervals_are_those_of_their_second():
+    """Two rows of one second are half a second each."""
+    study = tables([], {0: {3: 100, 4: 40}, 1: {5: 7}})
+    rows = study.intervals
+    halves = rows.assign(start_s=rows["second"] / 2, length_s=0.5, second=rows["second"] // 2)
+    found = tail.slow_seconds(replace(study, intervals=halves), 5000)
+    assert found[found["slow"] > 0].to_numpy().tolist() == [
+        ["r0", 1, 2000, 100],
+        ["r0", 2, 2000, 40],
+        ["r1", 2, 2000, 7],
+    ]
+    assert len(found) == 2 * SECONDS // 2
 
 
 def test_an_empty_second_at_the_end_of_a_log_is_no_second_and_one_in_between_is():

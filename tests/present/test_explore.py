@@ -3,7 +3,7 @@ them where nobody can choose."""
 
 import pytest
 from IPython.display import Markdown
-from sample import sample_tables
+from sample import finer, sample_tables
 
 from kvstudy.errors import KvstudyError
 from kvstudy.present import explore, words
@@ -104,6 +104,19 @@ def test_frames_are_of_the_chosen_run_and_seconds(at):
     assert now.histogram().get_total_count() == now.seconds.query("part == 'part'")["count"].sum()
     assert set(now.percentiles["run_id"]) <= set(now.runs.query("chosen == 'chosen'")["run_id"])
     assert (now.by_rate["latency_us"] > 0).any() and set(now.stacks["event"]) <= {"cpu"}
+
+
+def test_shorter_intervals_are_seconds_and_can_be_chosen_one_by_one():
+    choices = explore.Choices(finer(sample_tables(repeats=1)))
+    at = explore.Explorer(choices, choices.first(None, None, None, 99.0))
+    assert (at.choice.start_s, at.choice.stop_s) == (0, 6)
+    at.choose(start_s=1.25, stop_s=2)
+    now = at.choice
+    assert now.seconds["second"].tolist() == [0, 1, 2, 3, 4, 5]
+    part = now.intervals.query("part == 'part'")
+    assert part["start_s"].tolist() == [1.25, 1.5, 1.75] and set(part["length_s"]) == {0.25}
+    assert now.histogram().get_total_count() == part["count"].sum() < now.seconds["count"].iloc[1]
+    assert set(now.part_and_rest["part"]) == {"part", "rest"}
 
 
 def test_another_choice_draws_every_view_anew_and_a_percentile_keeps_the_rest(at, places):

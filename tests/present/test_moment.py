@@ -18,6 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.append(str(CHECKOUT / "tests" / "analyse"))
 
 from run_maker import START_EPOCH_S, RunMaker
+from sample import finer
 
 
 def stored(html: str) -> dict:
@@ -73,8 +74,21 @@ def test_a_second_of_too_few_answers_for_a_percentile_has_none(tables):
     run = tables.only([worst])
     run.intervals.loc[run.intervals["second"] == run.intervals["second"].min(), "p99_us"] = np.nan
     (shown,) = [one for one in stored(moment.shown(run, worst).data)["runs"] if one["id"] == worst]
-    assert shown["seconds"][0][2] is None and shown["seconds"][0][3] > 0
-    assert all(second[2] > 0 for second in shown["seconds"][1:])
+    assert shown["intervals"][0][2] is None and shown["intervals"][0][3] > 0
+    assert all(second[2] > 0 for second in shown["intervals"][1:]) and shown["step_s"] == 1
+
+
+def test_a_run_of_shorter_intervals_has_them_to_choose_from(tables):
+    worst = tables.runs.loc[~tables.runs["profiled"], "run_id"].iloc[-1]
+    before = tables.only([worst])
+    (was,) = [one for one in stored(moment.shown(before, worst).data)["runs"] if one["id"] == worst]
+    (run,) = [one for one in stored(moment.shown(finer(before), worst).data)["runs"] if one["id"] == worst]
+    assert run["step_s"] == 0.25 and len(run["intervals"]) >= 4 * (len(was["intervals"]) - 1)
+    assert [row[0] for row in run["intervals"][:5]] == [0, 0.25, 0.5, 0.75, 1]
+    assert sum(row[1] for row in run["intervals"]) == sum(row[1] for row in was["intervals"])
+    assert (
+        run["end_s"] <= was["end_s"] and "Each column is 250 ms" in run["figure"]["layout"]["meta"]["drawn"]
+    )
 
 
 def test_stacks_become_one_tree():

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from sample import empty_tables
+from sample import empty_tables, finer
 
 from kvstudy.present.figures.seconds import latency_heat_map, time_line
 
@@ -57,6 +57,30 @@ def test_a_second_without_an_answer_at_the_end_of_the_log_is_no_column(tables):
         tables, intervals=tables.intervals.assign(count=tables.intervals["count"].mask(empty, 0))
     )
     assert list(latency_heat_map(counted, run_id).data[0].x) == [0.5, 1.5, 2.5, 3.5, 4.5]
+
+
+def test_intervals_of_250_ms_are_four_columns_a_second_with_all_of_their_requests(tables):
+    run_id = tables.runs["run_id"].iloc[0]
+    one = tables.only([run_id])
+    quarters, seconds = latency_heat_map(finer(one), run_id).data[0], latency_heat_map(one, run_id).data[0]
+    assert list(quarters.x) == [0.125 + 0.25 * column for column in range(24)]
+    assert np.allclose(np.nansum(10 ** np.array(quarters.z, dtype=float), axis=0), 1)
+    assert np.allclose(quarters.y, seconds.y, rtol=0.02)
+    texts = {text.split(": ")[0] for row in quarters.text for text in row if text}
+    assert {"0 – 0.25 s", "3.25 – 3.5 s", "5.75 – 6 s"} <= texts and len(texts) == 24
+    assert "column's requests" in latency_heat_map(finer(one), run_id).layout.meta["drawn"]
+
+
+def test_the_time_line_is_the_same_by_second_however_short_the_intervals(tables):
+    run_id = tables.runs["run_id"].iloc[0]
+    one = tables.only([run_id])
+    fine, usual = (
+        {trace.name: trace for trace in time_line(of, run_id).data if trace.type == "scatter"}
+        for of in (finer(one), one)
+    )
+    for name, trace in usual.items():
+        assert list(fine[name].x) == list(trace.x)
+        assert np.allclose(np.array(fine[name].y, float), np.array(trace.y, float), rtol=0.05), name
 
 
 def test_no_rows_give_charts_that_say_so():

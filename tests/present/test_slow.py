@@ -49,7 +49,8 @@ def out_of_step(run_id: str, rows: pd.DataFrame) -> pd.DataFrame:
         )
     of = {second: group for second, group in rows.groupby("second")}
     return pd.concat(
-        [of[3 if second in slow else 4].assign(second=second) for second in range(20)], ignore_index=True
+        [of[3 if second in slow else 4].assign(second=second, start_s=float(second)) for second in range(20)],
+        ignore_index=True,
     )
 
 

@@ -45,6 +45,19 @@ def test_a_short_run_has_one_slow_second_and_warm_up_and_the_rest_of_a_second_do
     assert slow_seconds(log) == [(1002.0, 1003.0)]
 
 
+def test_shorter_intervals_are_judged_by_their_seconds(tmp_path):
+    """A slow quarter makes a second slow; the rest behind the last whole second is none."""
+    log = _log(
+        tmp_path / "latency.hlog",
+        *(
+            ("response", quarter / 4, 0.25, 9000 if quarter in (13, 30) else 100 + quarter)
+            for quarter in range(40)
+        ),
+        ("response", 10, 0.02, 80000),
+    )
+    assert slow_seconds(log) == [(1003.0, 1004.0), (1007.0, 1008.0)]
+
+
 def test_a_closed_loop_is_judged_by_service_time(tmp_path):
     assert slow_seconds(
         _log(tmp_path / "latency.hlog", ("service", 0, 1.0, 100), ("service", 1, 1.0, 500))

@@ -142,7 +142,10 @@
       const whole = from <= 0 && to >= run.end_s;
       const answers = run.answers.filter(([due, response]) => due < to && due + response / 1e6 >= from);
       const events = run.events.filter(([, start, ms]) => start < to && start + ms / 1e3 >= from);
-      const seconds = run.seconds.filter(([second]) => second < to && second + 1 > from);
+      const step = run.step_s;
+      const intervals = run.intervals.filter(([start]) => start < to && start + step > from);
+      const bySecond = step === 1;
+      const named = (start) => (bySecond ? start : `${start.toFixed(2)} – ${(start + step).toFixed(2)} s`);
       const place = whole ? 'The whole run' : `${from.toFixed(2)} – ${to.toFixed(2)} s`;
       const parts = [counted(events.length, 'event')];
       if (run.answers.length) parts.unshift(counted(answers.length, 'slow answer'));
@@ -168,9 +171,9 @@
         ? table('Slow answers', ['due at', 'response', 'service', 'connection'],
           slowest.map(([due, response, service, connection]) => (
             [`${due.toFixed(3)} s`, latency(response), latency(service), connection])), answers.length)
-        : table('Seconds', ['second', 'answers', 'p99', 'maximum'],
-          seconds.slice(0, ROWS_MAX).map(([second, number, p99, max]) => (
-            [second, count(number), latency(p99), latency(max)])), seconds.length, run.unkept))
+        : table(bySecond ? 'Seconds' : 'Columns', [bySecond ? 'second' : 'time', 'answers', 'p99', 'maximum'],
+          intervals.slice(0, ROWS_MAX).map(([start, number, p99, max]) => (
+            [named(start), count(number), latency(p99), latency(max)])), intervals.length, run.unkept))
         + table('Events', ['event', 'began at', 'took'],
           longest.map(([kind, start, ms]) => [kind, `${start.toFixed(3)} s`, latency(ms * 1e3)]),
           events.length);

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from kvstudy.analyse.by_second import SECOND_S, step_s
 from kvstudy.present import theme, words
 from kvstudy.present.figures.panels import latency_axis, nothing, titled
 from kvstudy.present.figures.seconds import described, event_bars, heat
@@ -16,7 +17,7 @@ _LATENCY, _EVENTS, _SAMPLES = (0.5, 1.0), (0.17, 0.44), (0.0, 0.11)
 
 def clock(
     run,
-    seconds: pd.DataFrame,
+    intervals: pd.DataFrame,
     answers: pd.DataFrame,
     events: pd.DataFrame,
     samples: TimedSamples | None,
@@ -24,14 +25,19 @@ def clock(
 ) -> go.Figure:
     """``run``: a row of marked runs; the frames: its rows of those tables; ``offset_s``: when the first block
     of ``samples`` began, in seconds of the measured window."""
-    if seconds.empty and samples is None:
+    if intervals.empty and samples is None:
         return nothing(
             "no latency by second and no samples with times", "loadgen and cpu profiles have them."
         )
-    end_s = float(seconds["second"].max()) + 1 if len(seconds) else (offset_s + BLOCK_S * samples.block.max())
+    step = step_s(intervals)
+    end_s = (
+        float(intervals["start_s"].max()) + step
+        if len(intervals)
+        else (offset_s + BLOCK_S * samples.block.max())
+    )
     figure = go.Figure()
-    if len(seconds):
-        trace, edges_us = heat(seconds)
+    if len(intervals):
+        trace, edges_us = heat(intervals)
         trace.update(colorbar={"len": 0.5, "y": 0.76, "thickness": 10}, yaxis="y")
         figure.add_trace(trace)
         latency_axis(figure, pd.Series(edges_us), "response time")
@@ -67,8 +73,9 @@ def clock(
             "title": {"text": "second of the measured window"},
         },
     )
-    finding = f"The slowest answer took {words.latency(seconds['max_us'].max())}." if len(seconds) else ""
-    kept = "Each column is one second" + (
+    slowest_us = intervals["max_us"].max()
+    finding = f"The slowest answer took {words.latency(slowest_us)}." if len(intervals) else ""
+    kept = f"Each column is {'one second' if step == SECOND_S else words.latency(step * 1e6)}" + (
         "; each dot is a slow answer, at the moment when it was due." if len(answers) else "."
     )
     below = "Below: what store and JVM did" + ("" if samples is None else ", and CPU samples every 20 ms")

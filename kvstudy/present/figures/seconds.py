@@ -1,4 +1,5 @@
-"""One run second by second: where its latency lies, and what the store and the JVM did at that moment."""
+"""One run second by second, or finer where it was logged so: where its latency lies, and what the store and
+the JVM did at that moment."""
 
 import json
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse import tail
+from kvstudy.analyse.by_second import SECOND_S, by_second, step_s
 from kvstudy.analyse.medians import median
 from kvstudy.present import theme, words
 from kvstudy.present.figures.marks import marked_runs
@@ -19,56 +21,61 @@ _SHORTEST_S = 0.004  # an event is drawn at least as long, to be seen
 
 
 def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
-    """Seconds across, each drawn from its begin to its end, latency upwards (log), shade = share of that
-    second's requests (log); ``run_id`` None takes the slowest run."""
-    seconds, run = _seconds_of(tables, run_id, latency_kind)
+    """Time across, an interval of the run's log each column, drawn from its begin to its end; latency upwards
+    (log), shade = share of that interval's requests (log); ``run_id`` None takes the slowest run."""
+    intervals, run = _intervals_of(tables, run_id, latency_kind)
     if run is None:
         return nothing(
             f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does."
         )
-    trace, edges_us = heat(seconds)
+    trace, edges_us = heat(intervals)
     figure = panel_grid([""], "second of the measured window", "")
     figure.add_trace(trace)
     latency_axis(figure, pd.Series(edges_us), f"{words.kind(latency_kind)} (log)")
-    slow = seconds.loc[seconds["max_us"].idxmax()]
-    finding = (
-        f"The slowest request took {words.latency(slow['max_us'])}, in second {slow['second']}; the median "
-        f"second has its maximum at {words.latency(median(seconds['max_us']))}"
+    slow, step = intervals.loc[intervals["max_us"].idxmax()], step_s(intervals)
+    usual = words.latency(median(intervals["max_us"].dropna()))
+    finding = f"The slowest request took {words.latency(slow['max_us'])}, " + (
+        f"in second {slow['second']}; the median second has its maximum at {usual}"
+        if step == SECOND_S
+        else f"in {_place(slow['start_s'], step)}; the median column has its maximum at {usual}"
     )
     return titled(
         figure,
-        f"{words.kind(latency_kind).capitalize()}, second by second",
+        f"{words.kind(latency_kind).capitalize()}, "
+        + ("second by second" if step == SECOND_S else f"every {words.latency(step * 1e6)}"),
         finding,
-        f"{described(run)}. Darker (on a dark page lighter): more of that second's requests.",
+        f"{described(run)}. Darker (on a dark page lighter): more of that {_column(step)}'s requests.",
     )
 
 
-def heat(seconds: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
-    """Latency by second as a trace, and the lower edges of its rows in microseconds."""
-    low, high = 1.0, max(10.0, float(seconds["max_us"].max()))
+def heat(intervals: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
+    """Latency by interval of one run's log as a trace, and the lower edges of its rows in microseconds."""
+    step = step_s(intervals)
+    low, high = 1.0, max(10.0, float(intervals["max_us"].max()))
     edges = np.logspace(
         np.log10(low), np.log10(high) + 1 / BUCKETS_PER_DECADE, int(np.log10(high) * BUCKETS_PER_DECADE) + 2
     )
-    counts = np.stack([_bucketed(row.histogram, edges) for row in seconds.itertuples()], axis=1)
+    counts = np.stack([_bucketed(row.histogram, edges) for row in intervals.itertuples()], axis=1)
     shares = counts / np.maximum(counts.sum(axis=0), 1)
     used = np.flatnonzero(counts.sum(axis=1))
     bottom, top = max(0, used.min() - 1), min(len(edges) - 1, used.max() + 2)
     with np.errstate(divide="ignore"):
         depth = np.where(shares > 0, np.log10(shares), np.nan)[bottom:top]
+    places = [_place(start_s, step) for start_s in intervals["start_s"]]
+    # Where nothing is drawn nothing is told: of short intervals that is most of the page's text.
     hover = [
         [
-            (
-                f"second {second}: {words.count(counts[b, s])} requests "
-                f"({words.share(shares[b, s])})<br>{words.latency(edges[b])} – "
-                f"{words.latency(edges[b + 1])}"
-            )
-            for s, second in enumerate(seconds["second"])
+            f"{place}: {words.count(counts[b, c])} requests ({words.share(shares[b, c])})<br>"
+            f"{words.latency(edges[b])} – {words.latency(edges[b + 1])}"
+            if counts[b, c]
+            else ""
+            for c, place in enumerate(places)
         ]
         for b in range(bottom, top)
     ]
     middles = np.sqrt(edges[bottom:top] * edges[bottom + 1 : top + 1]) / 1e6
     trace = go.Heatmap(
-        x=seconds["second"] + 0.5,
+        x=intervals["start_s"] + step / 2,
         y=middles,
         z=depth,
         colorscale=theme.heat_scale(),
@@ -77,7 +84,7 @@ def heat(seconds: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
         text=hover,
         hoverongaps=False,
         colorbar={
-            "title": {"text": "share of the<br>second's requests", "font": {"size": 11}},
+            "title": {"text": f"share of the<br>{_column(step)}'s requests", "font": {"size": 11}},
             "tickvals": [-4, -3, -2, -1, 0],
             "ticktext": ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %"],
             "thickness": 12,
@@ -89,12 +96,14 @@ def heat(seconds: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
 
 def time_line(tables, run_id: str | None = None, latency_kind: str = "response") -> go.Figure:
     """p50, p99 and maximum of every second above, the events of store and JVM below, on one clock that zooms
-    together."""
-    seconds, run = _seconds_of(tables, run_id, latency_kind)
+    together. Whole seconds, however short the run's intervals are: in less there are too few answers for a
+    p99."""
+    intervals, run = _intervals_of(tables, run_id, latency_kind)
     if run is None:
         return nothing(
             f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does."
         )
+    seconds = by_second(intervals)
     events = tables.events[(tables.events["run_id"] == run.run_id)].sort_values("start_s")
     events = events[events["start_s"].between(-1, seconds["second"].max() + 1)]
     figure = panel_grid(["", ""], "second of the measured window", "", columns=1, match_y=False)
@@ -143,24 +152,34 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
 
 def slowest_run(tables) -> str | None:
     """The run id that ``latency_heat_map`` takes by itself."""
-    return getattr(_seconds_of(tables, None, "response")[1], "run_id", None)
+    return getattr(_intervals_of(tables, None, "response")[1], "run_id", None)
 
 
-def _seconds_of(tables, run_id: str | None, latency_kind: str):
-    seconds = tail.logged_seconds(tables, latency_kind)
+def _intervals_of(tables, run_id: str | None, latency_kind: str):
+    intervals = tail.logged_intervals(tables, latency_kind)
     runs = marked_runs(tables)
-    runs = runs[runs["run_id"].isin(seconds["run_id"])]
+    runs = runs[runs["run_id"].isin(intervals["run_id"])]
     if run_id is not None:
         runs = runs[runs["run_id"] == run_id]
     if runs.empty:
-        return seconds, None
+        return intervals, None
     if run_id is None:
         # The slowest run that counts tells most; an invalid one only when there is no other.
         pool = runs[runs["valid"]] if runs["valid"].any() else runs
-        slowest = seconds[seconds["run_id"].isin(pool["run_id"])].groupby("run_id")["max_us"].max().idxmax()
+        pooled = intervals[intervals["run_id"].isin(pool["run_id"])]
+        slowest = pooled.groupby("run_id")["max_us"].max().idxmax()
         runs = runs[runs["run_id"] == slowest]
     run = next(runs.itertuples())
-    return seconds[seconds["run_id"] == run.run_id].sort_values("second"), run
+    return intervals[intervals["run_id"] == run.run_id].sort_values("start_s"), run
+
+
+def _column(step: float) -> str:
+    return "second" if step == SECOND_S else "column"
+
+
+def _place(start_s: float, step: float) -> str:
+    """``second 3``, or of shorter intervals ``3.25 – 3.5 s``."""
+    return f"second {start_s:.0f}" if step == SECOND_S else f"{start_s:g} – {start_s + step:g} s"
 
 
 def _bucketed(encoded: str, edges: np.ndarray) -> np.ndarray:

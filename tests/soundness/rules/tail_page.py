@@ -70,6 +70,7 @@ def page(
         },
         intervals={
             "run_id": np.repeat(every, SECONDS),
+            "start_s": [*map(float, range(SECONDS))] * len(every),
             "second": [*range(SECONDS)] * len(every),
             "count": [1000] * rows,
             "max_us": [float(SLOW_US[1])] * rows,
