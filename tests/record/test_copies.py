@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from hdrh.histogram import HdrHistogram
 
-from kvstudy.record import copies
+from kvstudy.record import copies, hdr, interval_log
 from kvstudy.record.run_folder import DUET, DUET_FACTS, REQUIRED_FACTS, RunWriter, SealedRun
 from kvstudy.record.verification import verify
 
@@ -54,6 +55,31 @@ def test_a_result_without_a_sample_is_copied_byte_for_byte(sealed, tmp_path):
     assert {path.name: path.read_bytes() for path in copy.path.iterdir()} == {
         path.name: path.read_bytes() for path in run.path.iterdir()
     }
+
+
+def log_of(interval_s: float) -> str:
+    """Three seconds of answers."""
+    histogram = HdrHistogram(1, 86_400_000_000, 3)
+    histogram.record_value(70)
+    text = histogram.encode().decode()
+    starts = [interval_s * number for number in range(round(3 / interval_s))]
+    return "".join(f"Tag=response,{start:.3f},{interval_s:.3f},70.0,{text}\n" for start in starts)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "interval_s", "lines"),
+    [("rates", 0.25, 3), (copies.BY_THE_MOMENT, 0.25, 12), ("rates", 1.0, 3)],
+)
+def test_a_log_finer_than_seconds_is_copied_where_pages_show_it(tmp_path, experiment, interval_s, lines):
+    with RunWriter.create(tmp_path / "raw", experiment, "run-1") as folder:
+        known = {"schema_version": 3, "run_id": "run-1", "outcome": "completed"}
+        folder.write_json("run.json", dict.fromkeys(sorted(REQUIRED_FACTS)) | known)
+        folder.write_text("latency.hlog", log_of(interval_s))
+        run = folder.seal()
+    copy = copied(run, tmp_path)
+    found = interval_log.read(copy.text("latency.hlog"), "latency.hlog")
+    assert len(found) == lines and sum(hdr.decode(one.histogram).total for one in found) == 3 / interval_s
+    assert verify(copy.path) == []
 
 
 def test_the_size_that_is_told_is_that_of_the_copy_but_for_its_seal(sealed, tmp_path):
