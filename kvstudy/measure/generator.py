@@ -23,6 +23,9 @@ _MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
 # the longer one.
 _SLOWEST_SHARE = 0.02
 _SLOWEST_MIN, _SLOWEST_MAX, _SLOWEST_CLOSED_LOOP = 1_000, 10_000, 5_000
+# How long an interval of the log of latencies is, and so a column of the pages that show what ran while a
+# part of a run was slow. The same with a profiler and without, or their comparison would be of two things.
+INTERVAL_S = 0.25
 # So many writes are read back after a run; of a mix as many more requests are sampled as it reads, but for
 # what would swell its result.
 _WRITES_SAMPLED, _SAMPLE_MAX = 200, 1_000
@@ -88,6 +91,8 @@ def generator_commands(
             str(json),
             "--hlog",
             str(hlog),
+            "--interval",
+            write_duration(INTERVAL_S),
             "--slowest",
             str(slowest),
             "--slowest-count",

@@ -42,7 +42,7 @@ def test_loadgen_gets_rate_warm_up_seed_and_files_and_measures_after_its_warm_up
         "-c 4 -t 2 -d 9s -R 2000",
         "--warmup 2500ms",
         "--json /r/j",
-        "--hlog /r/h",
+        "--hlog /r/h --interval 250ms",
         "--slowest /r/s --slowest-count 1000",
         "--seed 7",
         "--expect 201",
