@@ -375,7 +375,7 @@ fn check(args: &Args) -> Result<(), Error> {
     }
     let interval_ns = args.interval.as_nanos();
     let fits = (10_000_000..=1_000_000_000).contains(&interval_ns) && 1_000_000_000 % interval_ns == 0;
-    if !fits || interval_ns % 1_000_000 != 0 {
+    if !fits || !interval_ns.is_multiple_of(1_000_000) {
         return rule(format!(
             "an interval is of whole milliseconds, from 10ms to 1s, and fits into a second without a rest: \
                 --interval {:?}; examples: 100ms, 250ms",
