@@ -4,12 +4,12 @@
     .venv/bin/python service/bench/bench_engine_beside.py --beside ../before/kv-service.jar --rounds 8
 
 ``--beside`` is a jar of the service, or a class path with its classes. Needs JAVA_HOME with a JDK 25 and
-Maven. Each round starts a JVM for each build, in an order that is turned
-from round to round, and each fills, reads and syncs a new store after a smaller one that compiles the code.
-Both run the benchmark's classes of this build: where they do not fit the other build's store, one line says
-so. A ratio compares one round's two rates; printed are that of the typical round, its 95 % interval
-(rounds.py), and the smallest and largest. A JVM that the machine's host disturbed runs again, up to four
-times; a round with one that stayed disturbed has no ratio.
+Maven. Each round starts a JVM for each build, in an order that is turned from round to round. Each JVM fills,
+reads and syncs four new stores, and the median of the last three counts: in the first one the JVM still
+compiles, and its fill went at half the rate. Both run the benchmark's classes of this build: where they do
+not fit the other build's store, one line says so. A ratio compares one round's two rates; printed are that of
+the typical round, its 95 % interval (rounds.py), and the smallest and largest. A JVM that the machine's host
+disturbed runs again, up to four times; a round with one that stayed disturbed has no ratio.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from rounds import left_alone, rate_summary, ratio_of_rounds, undisturbed
 HERE = pathlib.Path(__file__).resolve().parent
 SERVICE = HERE.parent
 THIS, BESIDE = "this build", "beside"
+STORES = 4
 JVM = ["-Xmx512m", "--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow"]
 # What the JVM says where classes were compiled against others.
 DOES_NOT_FIT = re.compile(
@@ -47,10 +49,14 @@ def class_paths(beside: str, libraries: str) -> dict[str, str]:
 
 
 def rates_of(output: str) -> dict[str, float]:
-    """Operations a second by row, of the one round that EngineBenchmark tells of."""
-    line = next((line for line in output.splitlines() if line.startswith("round 1 ours")), "")
-    found = re.findall(r" {2}([a-z][a-z0-9 ]*?) ([\d,]+)/s", line)
-    return {row: float(rate.replace(",", "")) for row, rate in found}
+    """Operations a second by row: the median over the stores of EngineBenchmark, the first one apart."""
+    stores = re.findall(r"^round (\d+) ours (.*)$", output, re.M)
+    rates: dict[str, list[float]] = {}
+    for number, told in stores:
+        for row, rate in re.findall(r" {2}([a-z][a-z0-9 ]*?) ([\d,]+)/s", told):
+            if number != "1":
+                rates.setdefault(row, []).append(float(rate.replace(",", "")))
+    return {row: statistics.median(found) for row, found in rates.items()}
 
 
 def misfit(errors: str) -> str | None:
@@ -63,7 +69,7 @@ def misfit(errors: str) -> str | None:
 
 def one_round(java: str, class_path: str, keys: int, directory: pathlib.Path) -> dict:
     command = [java, *JVM, "-cp", class_path, "kv.lsm.bench.EngineBenchmark", "--only", "ours"]
-    command += ["--rounds", "1", "--keys", str(keys), "--directory", str(directory)]
+    command += ["--rounds", str(STORES), "--keys", str(keys), "--directory", str(directory)]
     done = subprocess.run(command, capture_output=True, text=True)
     rates = rates_of(done.stdout)
     if done.returncode != 0 or not rates:

@@ -6,7 +6,9 @@ import bench_programs
 import pytest
 
 # As EngineBenchmark prints it.
-OUTPUT = """round 1 ours      fillrandom 1,560,793/s  readrandom 1,328,853/s  \
+OUTPUT = """round 1 ours      fillrandom 860,793/s  readrandom 928,853/s  \
+readrandom 2 threads 1,784,239/s  readmissing 2,242,264/s  scan 5,143,953/s  fillsync 9,704/s
+round 2 ours      fillrandom 1,560,793/s  readrandom 1,328,853/s  \
 readrandom 2 threads 2,784,239/s  readmissing 5,242,264/s  scan 15,143,953/s  fillsync 10,704/s
 
 | row | ours, 1/s | RocksDB, 1/s | ratio (min–max of rounds) |
@@ -20,7 +22,7 @@ def bench():
     return bench_programs.program("service/bench/bench_engine_beside.py")
 
 
-def test_every_row_of_the_benchmark_is_read(bench):
+def test_every_row_of_the_benchmark_is_read_but_those_of_the_store_that_the_jvm_compiles_for(bench):
     assert bench.rates_of(OUTPUT) == {
         "fillrandom": 1_560_793,
         "readrandom": 1_328_853,
@@ -29,6 +31,8 @@ def test_every_row_of_the_benchmark_is_read(bench):
         "scan": 15_143_953,
         "fillsync": 10_704,
     }
+    third = OUTPUT.replace("round 2 ours      fillrandom 1,5", "round 3 ours      fillrandom 1,7")
+    assert bench.rates_of(OUTPUT + third)["fillrandom"] == 1_660_793
     assert bench.rates_of("Exception in thread main") == {}
 
 
