@@ -154,21 +154,26 @@ fn too_few_connections(facts: &Facts) -> Option<String> {
     if !fell_behind(facts) || facts.connections_busy_share < CONNECTIONS_BUSY_SHARE_MIN {
         return None;
     }
-    let needed = needed_connections(facts, offered);
+    let remedy = match needed_connections(facts, offered) {
+        Some(needed) => format!(
+            "{needed} or more are needed for {offered}/s at this service time, unless it is the service \
+                that is overloaded"
+        ),
+        None => "the service answered nothing, so how many are needed is not known".to_owned(),
+    };
     Some(format!(
-        "connections: requests waited for a free connection: {} of them were busy {:.0} % of the \
-            time; {needed} or more are needed for {offered}/s at this service time, unless it is the \
-            service that is overloaded",
+        "connections: requests waited for a free connection: {} of them were busy {:.0} % of the time; {remedy}",
         facts.connections,
         facts.connections_busy_share * 100.0,
     ))
 }
 
 /// As many as are busy at once at the offered rate (Little's law), and half as many again for what is not
-/// even.
-fn needed_connections(facts: &Facts, offered_rate_rps: f64) -> u64 {
+/// even. None where nothing was answered: no service time is known.
+fn needed_connections(facts: &Facts, offered_rate_rps: f64) -> Option<u64> {
     let busy = facts.connections as f64 * facts.connections_busy_share;
-    (busy * offered_rate_rps / facts.achieved_rate_rps.max(1e-9) * 1.5).ceil().min(1e6) as u64
+    (facts.achieved_rate_rps > 0.0)
+        .then(|| (busy * offered_rate_rps / facts.achieved_rate_rps * 1.5).ceil().min(1e6) as u64)
 }
 
 fn spare_share(thread: &ThreadUse) -> f64 {
@@ -290,6 +295,22 @@ mod tests {
         let reason = verdict.reason.unwrap();
         assert!(
             reason.starts_with("connections: ") && reason.contains("30 or more are needed for 1000/s"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn where_nothing_was_answered_no_number_of_connections_is_named() {
+        let hung = Run {
+            threads: &[thread(100, 0, 5)],
+            achieved: 0.0,
+            lateness: SECONDS,
+            busy_share: 1.0,
+            ..Run::default()
+        };
+        let reason = hung.judged().reason.unwrap();
+        assert!(
+            reason.starts_with("connections: ") && reason.contains("answered nothing, so how many"),
             "{reason}"
         );
     }
