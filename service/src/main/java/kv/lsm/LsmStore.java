@@ -8,7 +8,6 @@ import java.nio.file.NoSuchFileException;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.ToLongFunction;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
@@ -202,20 +201,24 @@ public final class LsmStore implements Store {
         if (readsWaitForDisk()) {
             return; // it would be the prefetch that waits
         }
-        prefetch(view -> view.prefetchGets(keys, count));
+        prefetch(keys, count, false);
     }
 
     @Override
     public void prefetchWrites(byte[][] keys, int count) {
-        prefetch(view -> view.active().prefetchWrites(keys, count));
+        prefetch(keys, count, true);
     }
 
-    private void prefetch(ToLongFunction<ReadView> fetch) {
+    private void prefetch(byte[][] keys, int count, boolean toWrite) {
+        PrefetchRoom room = PrefetchRoom.ofThread();
+        room.makeRoomFor(count);
         int token = views.enter();
         try {
             ReadView view = views.current();
             if (view != null) {
-                long loaded = fetch.applyAsLong(view);
+                long loaded = toWrite
+                        ? view.active().prefetchWrites(keys, count, room)
+                        : view.prefetchGets(keys, count, room);
                 if (loaded == PREFETCHED_RARE) {
                     prefetched = loaded;
                 }
@@ -224,6 +227,7 @@ public final class LsmStore implements Store {
             LOGGER.log(System.Logger.Level.DEBUG, "nothing prefetched", e);
         } finally {
             views.exit(token);
+            room.letGo(count);
         }
     }
 

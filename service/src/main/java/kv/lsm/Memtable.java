@@ -183,16 +183,18 @@ final class Memtable extends RefCounted {
 
     /// Loads what [#get] of the first `count` keys looks at behind the filter.
     ///
+    /// @param room for so many keys
     /// @return a number made of all that was loaded
-    long prefetchIndex(byte[][] keys, int count) {
-        return index.prefetch(keys, count);
+    long prefetchIndex(byte[][] keys, int count, PrefetchRoom room) {
+        return index.prefetch(keys, count, room);
     }
 
     /// Loads what [#index] of records of the first `count` keys will look at.
     ///
+    /// @param room for so many keys
     /// @return a number made of all that was loaded
-    long prefetchWrites(byte[][] keys, int count) {
-        long loaded = prefetchIndex(keys, count);
+    long prefetchWrites(byte[][] keys, int count, PrefetchRoom room) {
+        long loaded = prefetchIndex(keys, count, room);
         for (int i = 0; i < count; i++) {
             loaded += filter.prefetch(Keys.hash(keys[i]));
         }

@@ -85,11 +85,13 @@ final class RadixTree {
     /// Loads what lies on the ways of the first `count` keys, a node of each key after the other, so that they
     /// wait for memory together.
     ///
+    /// @param room for so many keys
     /// @return a number made of all that was loaded
-    long prefetch(byte[][] keys, int count) {
-        long[] pointers = new long[count];
-        int[] depths = new int[count];
-        Arrays.fill(pointers, root());
+    long prefetch(byte[][] keys, int count, PrefetchRoom room) {
+        long[] pointers = room.pointers();
+        int[] depths = room.depths();
+        Arrays.fill(pointers, 0, count, root());
+        Arrays.fill(depths, 0, count, 0);
         long loaded = 0;
         for (boolean going = true; going; ) {
             going = false;

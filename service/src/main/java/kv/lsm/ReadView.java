@@ -173,16 +173,17 @@ final class ReadView extends RefCounted {
     /// cache holds up those behind it only when they need what it brings, so each is asked for all keys before
     /// the next.
     ///
+    /// @param room for so many keys
     /// @return a number made of all that was loaded
-    long prefetchGets(byte[][] keys, int count) {
-        long[] hashes = new long[count];
+    long prefetchGets(byte[][] keys, int count, PrefetchRoom room) {
+        long[] hashes = room.hashes();
         long loaded = 0;
         for (int i = 0; i < count; i++) {
             hashes[i] = Keys.hash(keys[i]);
             loaded += active.prefetchFilter(hashes[i]);
         }
-        byte[][] inMemtable = new byte[count][];
-        byte[][] others = new byte[count][];
+        byte[][] inMemtable = room.inMemtable();
+        byte[][] others = room.others();
         int otherCount = 0;
         for (int i = 0; i < count; i++) {
             if (active.mayContain(hashes[i])) {
@@ -192,12 +193,12 @@ final class ReadView extends RefCounted {
                 others[otherCount++] = keys[i];
             }
         }
-        loaded += active.prefetchIndex(inMemtable, count - otherCount);
-        return loaded + prefetchFromTables(others, hashes, otherCount);
+        loaded += active.prefetchIndex(inMemtable, count - otherCount, room);
+        return loaded + prefetchFromTables(others, hashes, otherCount, room.tables());
     }
 
-    private long prefetchFromTables(byte[][] keys, long[] hashes, int count) {
-        SSTable[] tables = new SSTable[count];
+    /// @param tables with a place for each key
+    private long prefetchFromTables(byte[][] keys, long[] hashes, int count, SSTable[] tables) {
         long loaded = 0;
         for (OpenRun run : runs) {
             for (int i = 0; i < count; i++) {

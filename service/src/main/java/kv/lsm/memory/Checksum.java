@@ -6,6 +6,18 @@ import java.util.zip.CRC32C;
 /// CRC-32C (Castagnoli), the checksum of every file of the store.
 public final class Checksum {
     private static final int PART_BYTES = 8 << 10;
+    private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(() -> new Scratch(PART_BYTES));
+
+    /// What a thread copies into and computes with, again and again. Made anew, it left as much garbage as the block
+    /// has bytes for each block that a GET or a merge was the first to meet.
+    private static final class Scratch {
+        final byte[] part;
+        final CRC32C crc = new CRC32C();
+
+        Scratch(int bytes) {
+            part = new byte[bytes];
+        }
+    }
 
     private Checksum() {}
 
@@ -17,8 +29,12 @@ public final class Checksum {
     /// cannot be left by an error: reading there ends the process with SIGBUS. So only copies reach it, and what
     /// copies them throws InternalError.
     public static int ofMapped(long address, long bytes) {
-        CRC32C crc = new CRC32C();
-        byte[] part = new byte[(int) Math.min(bytes, PART_BYTES)];
+        // a virtual thread ends before it could use it again
+        Scratch scratch =
+                Thread.currentThread().isVirtual() ? new Scratch((int) Math.min(bytes, PART_BYTES)) : SCRATCH.get();
+        byte[] part = scratch.part;
+        CRC32C crc = scratch.crc;
+        crc.reset();
         for (long at = 0; at < bytes; at += part.length) {
             int length = (int) Math.min(bytes - at, part.length);
             Memory.copy(address + at, part, 0, length);
