@@ -17,6 +17,8 @@ import org.slf4j.LoggerFactory;
 final class Connections implements AutoCloseable {
     private static final Logger log = LoggerFactory.getLogger(Connections.class);
     private static final int SWEEP_MILLIS_MAX = 1_000;
+    /// Connections that the sweeper looks at before it lets others have the processor.
+    private static final int SWEPT_AT_ONCE = 64;
 
     private final HttpOptions options;
     private final int connectionsMax;
@@ -121,12 +123,20 @@ final class Connections implements AutoCloseable {
     }
 
     /// One that fails keeps no other from being swept, now or later.
+    ///
+    /// Ten thousand are looked at for some milliseconds, mostly waiting for memory. A thread that only computes is
+    /// not interrupted for one that wakes up ([kv.lsm.TimeSlices]), so all requests of a selector on the same
+    /// processor would wait for the end of the sweep.
     static void sweep(Iterable<? extends Sweepable> sessions, long nowMillis) {
+        int swept = 0;
         for (Sweepable session : sessions) {
             try {
                 session.sweep(nowMillis);
             } catch (RuntimeException | Error e) {
                 log.error("a connection was not swept", e);
+            }
+            if (++swept % SWEPT_AT_ONCE == 0) {
+                Thread.yield();
             }
         }
     }
