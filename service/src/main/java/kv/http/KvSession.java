@@ -70,11 +70,31 @@ final class KvSession extends LimitedSession {
         events = readyEvents;
     }
 
+    /// With our selector without one-nio's part, which notes the wall clock twice for each request for a clean-up
+    /// that is off; its sockets, which are Java's, never ask for the opposite of what they were to do, as TLS does.
     @Override
     public synchronized void process(byte[] buffer) throws Exception {
         timeouts.isMoving();
-        super.process(buffer);
-        timeouts.moved();
+        if (selector instanceof RoundSelector rounds) {
+            processEvents(buffer);
+            timeouts.movedAt(rounds.clientMillisOfTurn());
+        } else {
+            super.process(buffer);
+            timeouts.moved();
+        }
+    }
+
+    private void processEvents(byte[] buffer) throws Exception {
+        if ((events & CLOSING) != 0) {
+            close();
+            return;
+        }
+        if ((events & WRITEABLE) != 0) {
+            processWrite();
+        }
+        if ((events & READABLE) != 0) {
+            processRead(buffer);
+        }
     }
 
     @Override

@@ -63,6 +63,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     private volatile boolean selecting;
     private volatile long lastWakeupNanos = System.nanoTime();
     private volatile HeldUp heldUp = new HeldUp(0, lastWakeupNanos);
+    private long clientMillisOfTurn = MonotonicClock.millisAt(lastWakeupNanos);
 
     /// The times for which requests have held the thread up, each for more than [#HELD_UP_NANOS]; one that is not
     /// over does not count.
@@ -142,6 +143,13 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         return lastWakeupNanos;
     }
 
+    /// When the connections that are being read now were found ready, by the clock of their [Timeouts]. For the
+    /// selector's thread. At most [#HELD_UP_NANOS] earlier than now: where requests hold the thread up for longer,
+    /// that clock stands still.
+    long clientMillisOfTurn() {
+        return clientMillisOfTurn;
+    }
+
     private void answerRound() {
         Router router = server.router();
         prefetch(router);
@@ -181,7 +189,9 @@ final class RoundSelector extends Selector implements Iterator<Session> {
         } catch (IOException | RuntimeException e) {
             log.warn("select failed", e);
         }
-        lastWakeupNanos = System.nanoTime();
+        long wakeupNanos = System.nanoTime();
+        lastWakeupNanos = wakeupNanos;
+        clientMillisOfTurn = MonotonicClock.millisAt(wakeupNanos) - heldUp.nanos() / 1_000_000;
         selecting = false;
         roundMax = server.router().writesWaitForDisk() ? ROUND_TO_DISK_MAX : ROUND_MAX;
         return this;

@@ -1,5 +1,7 @@
 package kv.http;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.function.LongSupplier;
 
 /// What a connection may take its time for, and since when it does: by a clock that stands still while requests
@@ -27,10 +29,20 @@ final class Timeouts {
     static final int LINGER_MILLIS = 2_000;
     static final int STRIDE_BYTES = 16 << 10;
     private static final long NOT_BEGUN = 0;
+    private static final VarHandle LAST_MOVE;
+
+    static {
+        try {
+            LAST_MOVE = MethodHandles.lookup().findVarHandle(Timeouts.class, "lastMoveMillis", long.class);
+        } catch (ReflectiveOperationException e) {
+            throw new ExceptionInInitializerError(e);
+        }
+    }
 
     private final LongSupplier clock;
-    /// one-nio keeps such a time too, but by the wall clock
-    private volatile long lastMoveMillis;
+    /// one-nio keeps such a time too, but by the wall clock. Written twice for each request, so without the fence of
+    /// a volatile field: who reads it without the lock may see it a moment late.
+    private long lastMoveMillis;
     private volatile long requestBeganMillis = NOT_BEGUN;
     private volatile long answerBeganMillis = NOT_BEGUN;
     private volatile long lingeringBeganMillis = NOT_BEGUN;
@@ -45,12 +57,23 @@ final class Timeouts {
 
     /// Something moved on the connection, in either direction, or an answer was given.
     void moved() {
-        lastMoveMillis = clock.getAsLong();
+        movedAt(clock.getAsLong());
+    }
+
+    /// As [#moved], for who knows the time.
+    ///
+    /// @param millis by the same clock
+    void movedAt(long millis) {
+        LAST_MOVE.setRelease(this, millis);
     }
 
     /// Until [#moved] is called, the connection is at work and not idle.
     void isMoving() {
-        lastMoveMillis = Long.MAX_VALUE;
+        LAST_MOVE.setRelease(this, Long.MAX_VALUE);
+    }
+
+    private long lastMoveMillis() {
+        return (long) LAST_MOVE.getAcquire(this);
     }
 
     /// A request is half received, now or still.
@@ -106,13 +129,13 @@ final class Timeouts {
     /// less than [#STRIDE_BYTES] of it. In the future when it is not waited for.
     long waitsForClientSinceMillis() {
         boolean waits = answerBeganMillis != NOT_BEGUN || requestBeganMillis != NOT_BEGUN;
-        return waits && lastMoveMillis != Long.MAX_VALUE ? strideBeganMillis : Long.MAX_VALUE;
+        return waits && lastMoveMillis() != Long.MAX_VALUE ? strideBeganMillis : Long.MAX_VALUE;
     }
 
     /// True when the last move came so long after the answer was begun that its time is over.
     boolean isAnswerOverdue(HttpOptions options) {
         long began = answerBeganMillis;
-        return began != NOT_BEGUN && lastMoveMillis - began > options.answerTimeoutMillis();
+        return began != NOT_BEGUN && lastMoveMillis() - began > options.answerTimeoutMillis();
     }
 
     void lingeringBegins() {
@@ -126,7 +149,7 @@ final class Timeouts {
         }
         long answerBegan = answerBeganMillis;
         if (answerBegan != NOT_BEGUN && nowMillis - answerBegan > options.answerTimeoutMillis()
-                || nowMillis - lastMoveMillis > options.idleTimeoutMillis()) {
+                || nowMillis - lastMoveMillis() > options.idleTimeoutMillis()) {
             return Overdue.CONNECTION;
         }
         long requestBegan = requestBeganMillis;
