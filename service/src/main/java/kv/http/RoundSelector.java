@@ -64,6 +64,7 @@ final class RoundSelector extends Selector implements Iterator<Session> {
     private volatile long lastWakeupNanos = System.nanoTime();
     private volatile HeldUp heldUp = new HeldUp(0, lastWakeupNanos);
     private long clientMillisOfTurn = MonotonicClock.millisAt(lastWakeupNanos);
+    private boolean hasBegun;
 
     /// The times for which requests have held the thread up, each for more than [#HELD_UP_NANOS]; one that is not
     /// over does not count.
@@ -172,6 +173,10 @@ final class RoundSelector extends Selector implements Iterator<Session> {
 
     @Override
     public Iterator<Session> select() {
+        if (!hasBegun) {
+            hasBegun = true;
+            ShortTurns.askForCallingThread();
+        }
         readyCount = 0;
         next = 0;
         long now = System.nanoTime();
