@@ -256,7 +256,7 @@ bench-tail: build ## p99.9 at half the saturation rate while flush and compactio
 
 .PHONY: bench-pauses
 bench-pauses: build ## pauses of the JVM and bytes per request at 50 000/s mixed with a heap of 128 MB (about 7 min a collector); GC="Serial G1 Z": which, the first has to meet the goals; SECONDS=300
-	$(JDK25) $(AWAKE) $(BIN)/python service/bench/bench_pauses.py $(if $(GC),--gc $(GC)) $(if $(SECONDS),--seconds $(SECONDS))
+	$(AWAKE) $(BIN)/python service/bench/bench_pauses.py $(if $(GC),--gc $(GC)) $(if $(SECONDS),--seconds $(SECONDS))
 
 .PHONY: bench-larger-than-memory
 bench-larger-than-memory: build ## GET where tables are larger than the memory group of the service, by way of reading (about 6 min, needs root); FULL=1: 40 million records in 1 GiB (about 40 min); BESIDE=JAR: another build takes turns too

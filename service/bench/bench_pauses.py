@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Pauses of the JVM and bytes that requests allocate, at a constant mixed rate, collector by collector.
 
-    python3 service/bench/bench_pauses.py --gc Serial G1 --seconds 300
+    .venv/bin/python service/bench/bench_pauses.py --gc Serial G1 --seconds 300
 
 Each collector gets a service of its own on a copy of the same filled store, and the same requests: half
-reads, half writes, 50 000/s over 64 connections, with -Xmx128m. Service on core 0, generator on core 1.
-Before that comes a warm-up at the same rate (--warm-up), and a collection of everything is asked for: the
-first ones after a start copy what then stays, and would come at any time in the next minutes. With
---from-start none is asked for, and they count.
+reads, half writes, 50 000/s over 64 connections, with -Xmx128m. Before that comes a warm-up at the same rate
+(--warm-up), and a collection of everything is asked for: the first ones after a start copy what then stays,
+and would come at any time in the next minutes. With --from-start none is asked for, and they count.
 
 A pause is a safepoint of the collector, from the moment when threads are asked to stop to the one when they
 go on: that is what requests wait for. Other safepoints are counted apart. Bytes are what the JVM counts for
@@ -15,21 +14,22 @@ each of its threads (jcmd Thread.print -e, rounded to 1 % by it), by all request
 that ended meanwhile are left out.
 
 Fails when the first collector named pauses for over a millisecond (--limit-ms), when its selectors allocate
-over 32 bytes a request (--limit-bytes), or when a rate was not held. Needs what bench_service.py needs.
+over 32 bytes a request (--limit-bytes), or when a rate was not held.
 """
 
 import argparse
 import json
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 
-from bench_service import JAR, JVM, REPOSITORY, come_to_rest, java_program, loaded, start
-from bench_tail import ON_CORE_0, ON_CORE_1, filled_store, stop
+from served import Bench, Unrecorded, options_of, run
+
+from kvstudy.project import service_jar
+from kvstudy.subject.jdk import find_jdk
 
 COLLECTORS = ("Serial", "Parallel", "G1", "Z", "Shenandoah")
 SAFEPOINT = re.compile(r'Safepoint "(\w+)",.* Total: +(\d+) ns')
@@ -38,7 +38,8 @@ PLACE = re.compile(r" [\d.]+:\d+")  # in the name of a thread: where it listens
 THREAD = re.compile(r'^"(.*)" #(\d+) .*\ballocated=(\d+)([BKMG]) ', re.M)
 UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 SELECTOR = "NIO Selector"
-CONNECTING_S = 1  # of the measured step, not in its percentiles
+CONNECTING_S = 1.0  # of the measured step, not in its percentiles
+REST_S = 60.0
 HELD_SHARE = 0.99  # of the offered rate
 SHOWN_BYTES_MIN = 0.1  # a request; threads with less are one row
 
@@ -72,7 +73,7 @@ def of_selectors(threads: dict[str, float]) -> float:
 
 
 def jcmd(pid: int, *words: str) -> str:
-    program = pathlib.Path(java_program()).resolve().with_name("jcmd")
+    program = find_jdk().home / "bin" / "jcmd"
     return subprocess.run([program, str(pid), *words], check=True, capture_output=True, text=True).stdout
 
 
@@ -80,54 +81,33 @@ def allocated_by(pid: int) -> dict[tuple[str, str], int]:
     return allocated(jcmd(pid, "Thread.print", "-e"))
 
 
-def offered(options, url: str, seconds: float) -> dict:
-    return loaded(
-        options,
-        url,
-        "mixed.lua",
-        options.connections,
-        seconds,
-        CONNECTING_S,
-        "200,201",
-        options.rate,
-        ON_CORE_1,
-    )
-
-
-def java(options, gc: str) -> list[str]:
+def service_of(bench: Bench, options, gc: str, log: Path) -> Unrecorded:
     """All of its heap from the start: what G1 gives back at a collection of everything it asks for again."""
-    heap = [f"-Xmx{options.heap}", f"-Xms{options.heap}"]
-    return [*ON_CORE_0, java_program(), *JVM, f"-XX:+Use{gc}GC", *heap]
+    flags = [f"-Xmx{options.heap}", f"-Xms{options.heap}", f"-XX:+Use{gc}GC"]
+    flags.append(f"-Xlog:safepoint:file={log}:uptime,level,tags:filecount=0")
+    jar = options.jar or service_jar(bench.root)
+    return Unrecorded(find_jdk(), jar, options.service_options, flags, bench.root, has_admin=None)
 
 
-def step(options, gc: str, store: pathlib.Path) -> dict:
-    """Of a service that is started for it."""
-    log = store.with_suffix(".safepoints")
-    process, url = start(
-        [
-            *java(options, gc),
-            f"-Xlog:safepoint:file={log}:uptime,level,tags:filecount=0",
-            "-jar",
-            options.jar,
-            "--port",
-            "0",
-            "--dir",
-            str(store),
-            *options.service_options.split(),
-        ],
-        store.with_suffix(".log"),
-    )
+def step(bench: Bench, options, gc: str, filled: Path) -> dict:
+    """Of a service that is started for it, on a copy of the filled store."""
+    store, log = bench.folder / gc, bench.folder / f"{gc}.safepoints"
+    shutil.copytree(filled, store)
+    service = bench.launched(gc, service_of(bench, options, gc, log), store)
+    (pid,) = service.pids
+    load = (service, "mixed", options.records, options.connections)
     try:
-        come_to_rest(process, url)
-        offered(options, url, options.warm_up)
+        service.come_to_rest(REST_S)
+        bench.loaded(*load, options.warm_up, CONNECTING_S, options.rate)
         if not options.from_start:
-            jcmd(process.pid, "GC.run")
-        before, logged = allocated_by(process.pid), log.stat().st_size
-        result = offered(options, url, options.seconds)
+            jcmd(pid, "GC.run")
+        before, logged = allocated_by(pid), log.stat().st_size
+        result = bench.loaded(*load, options.seconds, CONNECTING_S, options.rate)
         pauses, others = safepoints_ms(log.read_text()[logged:])
-        after = allocated_by(process.pid)
+        after = allocated_by(pid)
     finally:
-        stop(process)
+        service.stop(timeout_s=60)
+        shutil.rmtree(store)
     return {
         "gc": gc,
         "pauses_ms": pauses,
@@ -198,7 +178,6 @@ def shown_threads(of_collectors: Iterable[dict[str, float]]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--loadgen", default=str(REPOSITORY / "loadgen/target/release/loadgen"))
     parser.add_argument(
         "--gc", nargs="+", choices=COLLECTORS, default=["Serial", "G1", "Z"], help="one after the other"
     )
@@ -211,27 +190,25 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--heap", default="128m", help="-Xmx of the service")
-    parser.add_argument("--jar", default=str(JAR))
-    parser.add_argument("--service-options", default="", help="further options of the service")
+    parser.add_argument("--jar", type=Path, help="of another build")
+    parser.add_argument("--service-options", type=options_of, default={})
     parser.add_argument("--limit-ms", type=float, default=1, help="longest pause of the first collector")
     parser.add_argument("--limit-bytes", type=float, default=32, help="a request, on its selectors")
     parser.add_argument("--json", help="file for every pause and loadgen's results")
     options = parser.parse_args()
-    options.loadgen = str(pathlib.Path(options.loadgen).resolve())
-    work = pathlib.Path(tempfile.mkdtemp(prefix="kv-pauses-"))
     results = []
-    try:
-        service = [*java(options, options.gc[0]), "-jar", options.jar, "--port", "0"]
-        filled = filled_store(options, service, work / "filled")
-        for gc in options.gc:
-            shutil.copytree(filled, work / gc)
-            results.append(step(options, gc, work / gc))
-            shutil.rmtree(work / gc)
-            print(f"{gc} done", flush=True)
-    finally:
-        if options.json:
-            pathlib.Path(options.json).write_text(json.dumps(results))
-        shutil.rmtree(work, ignore_errors=True)
+    with Bench("kv-pauses") as bench:
+        try:
+            store = bench.folder / "filled"
+            service = bench.service("fill", options.service_options, options.heap, options.jar, store)
+            bench.fill(service, options.records)
+            service.stop(timeout_s=60)
+            for gc in options.gc:
+                results.append(step(bench, options, gc, store))
+                print(f"{gc} done", flush=True)
+        finally:
+            if options.json:
+                Path(options.json).write_text(json.dumps(results))
 
     print(
         f"\n{options.records} records of 16 + 100 bytes, {options.connections} connections, half reads, "
@@ -256,4 +233,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)
