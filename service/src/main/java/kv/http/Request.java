@@ -52,6 +52,12 @@ final class Request {
     /// the head could not be read to its end, so where the next request starts is unknown
     boolean rejectedForGood;
 
+    /// Where what follows the target begins in the head that is being read, or -1.
+    int restAt;
+    private RestOfHead restOfPut;
+    private RestOfHead restOfOthers;
+    private boolean isFirst = true;
+
     private byte[] spareKey = NO_BYTES;
     private byte[] spareValue = NO_BYTES;
 
@@ -83,6 +89,26 @@ final class Request {
         }
         rejection = null;
         rejectedForGood = false;
+        restAt = -1;
+    }
+
+    /// What the last request of this kind had behind its target: a PUT names the length of its body, others have
+    /// none. Null for a connection's first request, which is the only one of many.
+    RestOfHead restOfHead() {
+        if (isFirst) {
+            return null;
+        }
+        if (method == Method.PUT) {
+            restOfPut = restOfPut == null ? new RestOfHead() : restOfPut;
+            return restOfPut;
+        }
+        restOfOthers = restOfOthers == null ? new RestOfHead() : restOfOthers;
+        return restOfOthers;
+    }
+
+    /// The head was read to its end.
+    void headIsRead() {
+        isFirst = false;
     }
 
     /// True for a PUT or DELETE of one key.

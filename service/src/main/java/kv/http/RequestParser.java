@@ -48,14 +48,14 @@ final class RequestParser {
         int next = requestLine(b, from, to, request);
         for (int headers = 0; next > 0 && next < to; headers++) {
             if (b[next] == '\n') {
-                return endOfHead(next + 1, request);
+                return endOfHead(b, next, next + 1, request);
             }
             if (b[next] == '\r') {
                 if (next + 1 == to) {
                     return INCOMPLETE;
                 }
                 if (b[next + 1] == '\n') {
-                    return endOfHead(next + 2, request);
+                    return endOfHead(b, next, next + 2, request);
                 }
             }
             if (headers == HEADERS_MAX) {
@@ -67,14 +67,20 @@ final class RequestParser {
         return next == REFUSED ? to : INCOMPLETE;
     }
 
-    private static int endOfHead(int end, Request request) {
+    private static int endOfHead(byte[] b, int emptyLine, int end, Request request) {
         if (request.http11 && !request.hasHost) {
             request.rejectAboveAll(Answer.MALFORMED_HOST); // the head was read to its end, so the connection can go on
         }
+        RestOfHead rest = request.restAt < 0 || request.rejection != null ? null : request.restOfHead();
+        if (rest != null) {
+            rest.know(b, request.restAt, emptyLine, end, request);
+        }
+        request.headIsRead();
         return end;
     }
 
-    /// The offset after the line, [#INCOMPLETE] or [#REFUSED].
+    /// The offset after the line, [#INCOMPLETE] or [#REFUSED]; where the rest of the head is known, that of the
+    /// empty line.
     private static int requestLine(byte[] b, int from, int to, Request request) {
         int at = from;
         while (at < to && Ascii.isToken(b[at])) {
@@ -98,6 +104,12 @@ final class RequestParser {
             }
         }
         int targetEnd = at;
+        RestOfHead rest = targetEnd == target ? null : request.restOfHead();
+        int emptyLine = rest == null ? -1 : rest.read(b, targetEnd, to, request);
+        if (emptyLine >= 0) {
+            target(b, target, query, targetEnd, request);
+            return emptyLine;
+        }
         int versionEnd = at + 1 + HTTP_1.length + 1;
         if (versionEnd >= to) {
             return Ascii.lineEnd(b, at, to) < 0 ? INCOMPLETE : malformed(request);
@@ -123,9 +135,14 @@ final class RequestParser {
         if (b[at] != '\n') {
             return malformed(request);
         }
-        TargetParser.parse(
-                b, target, query == 0 ? targetEnd : query - 1, query == 0 ? targetEnd : query, targetEnd, request);
+        target(b, target, query, targetEnd, request);
+        request.restAt = targetEnd;
         return at + 1;
+    }
+
+    /// @param query where it begins, or 0 for none
+    private static void target(byte[] b, int from, int query, int to, Request request) {
+        TargetParser.parse(b, from, query == 0 ? to : query - 1, query == 0 ? to : query, to, request);
     }
 
     private static Method method(byte[] b, int from, int to) {

@@ -141,6 +141,86 @@ class RequestReaderTest {
         return describe(event, reader.request());
     }
 
+    private static final List<String> SINGLE = List.of(
+            "GET /v0/entity?id=a HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET /v0/entity?id=b HTTP/1.1\nHost: x\n\n",
+            "GET /v0/entity?id=c HTTP/1.0\r\n\r\n",
+            "GET /v0/entity?id=d HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+            "GET /v0/entity?id=e HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+            "GET /v0/entity?id=f HTTP/1.1\r\nHost: x\r\nA: " + "y".repeat(300) + "\r\n\r\n",
+            "DELETE /v0/entity?id=g HTTP/1.1\r\nHost: x\r\n\r\n",
+            "POST /v0/entity?id=h HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi",
+            "GET /v0/elsewhere HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET /v0/entity?id= HTTP/1.1\r\nHost: x\r\n\r\n",
+            "GET /v0/entity?id=i HTTP/1.1\r\n\r\n",
+            "GET /v0/entity?id=j HTTP/1.1\r\nHost: x\r\nExpect: much\r\n\r\n",
+            "PUT /v0/entity?id=k HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
+            "PUT /v0/entity?id=l HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nhel",
+            "PUT /v0/entity?id=m HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+            "PUT /v0/entity?id=n HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+            "PUT /v0/entity?id=o HTTP/1.1\r\nHost: x\r\nContent-Length: 21\r\n\r\n" + "v".repeat(21));
+
+    /// All that a reader makes of one request, which it gets in one piece or cut at `cut`.
+    private static String next(RequestReader reader, byte[] b, int cut) {
+        RequestReader.Event event = reader.read(b, 0, cut);
+        if (event == RequestReader.Event.MORE) {
+            event = reader.read(b, reader.position(), b.length);
+        }
+        String told = event == RequestReader.Event.MORE ? "more" : describe(event, reader.request());
+        if (event == RequestReader.Event.REJECTED && reader.position() < b.length) { // the rest is dropped
+            event = reader.read(b, reader.position(), b.length);
+        }
+        return told + " " + event + " " + reader.position();
+    }
+
+    private static String alone(byte[] b) {
+        return next(reader(1 << 20, 20), b, b.length);
+    }
+
+    @Test
+    void whatAConnectionSaysAgainBehindAnotherTargetMeansTheSame() {
+        for (String one : SINGLE) {
+            for (String other : SINGLE) {
+                RequestReader reader = reader(1 << 20, 20);
+                for (String request : List.of(one, one, one, other, other, one, other)) {
+                    byte[] b = bytes(request);
+                    assertThat(next(reader, b, b.length)).as(one + other).isEqualTo(alone(b));
+                }
+            }
+        }
+    }
+
+    @Test
+    void aHeadThatIsKnownIsReadTheSameInWhateverTwoPiecesItComes() {
+        for (String request : SINGLE) {
+            byte[] b = bytes(request);
+            RequestReader reader = reader(1 << 20, 20);
+            for (int cut = 0; cut <= b.length; cut++) {
+                assertThat(next(reader, b, cut)).as(request + "cut at " + cut).isEqualTo(alone(b));
+            }
+        }
+    }
+
+    /// What is known is a stretch of bytes: one that differs in a single byte may say something else.
+    @Test
+    void aHeadThatDiffersInOneByteFromAKnownOneIsReadAnew() {
+        long seed = System.nanoTime();
+        Random random = new Random(seed);
+        String characters = "\r\n\t :0159Aacx\u00e9";
+        for (int round = 0; round < 20_000; round++) {
+            String request = SINGLE.get(random.nextInt(SINGLE.size()));
+            byte[] known = bytes(request);
+            byte[] changed = known.clone();
+            changed[random.nextInt(changed.length)] = (byte) characters.charAt(random.nextInt(characters.length()));
+            RequestReader reader = reader(1 << 20, 20);
+            next(reader, known, known.length);
+            next(reader, known, known.length);
+            assertThat(next(reader, changed, changed.length))
+                    .as("seed " + seed + ", round " + round + ", " + request)
+                    .isEqualTo(alone(changed));
+        }
+    }
+
     @Test
     void aHeadOverItsLimitIsRefusedInOnePieceAsInTwo() {
         int max = RequestReader.HEAD_BYTES_MAX;
