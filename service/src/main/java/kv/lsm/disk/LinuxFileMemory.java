@@ -1,7 +1,7 @@
 package kv.lsm.disk;
 
-import java.io.IOException;
-import java.nio.file.Files;
+import java.io.File;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,17 +14,40 @@ import java.util.List;
 /// ```
 ///
 /// The least of these. Pages of files that are there already count as available: they are what is asked about.
-/// Files that are absent, as outside Linux, say nothing.
+/// Files that are absent, as outside Linux, say nothing. Thread-safe.
 public final class LinuxFileMemory implements FileMemory {
     private static final long KIB = 1024;
     /// Of `/proc/self/stat`, counted behind the name's closing bracket: `majflt`.
     private static final int MAJOR_FAULTS_FIELD = 9;
 
-    private record Group(Path mount, List<String> limits, String usage, String filesPrefix) {}
+    private static final byte[] AVAILABLE = KernelText.label("MemAvailable:");
 
-    private final Path proc;
-    private final Group version1;
-    private final Group version2;
+    /// How a version of groups names its files.
+    private record Naming(Path mount, List<String> limits, String usage, String filesPrefix) {}
+
+    /// The files of one group.
+    private record Group(List<File> limits, File usage, File stat, byte[] active, byte[] inactive) {
+        static Group of(Naming naming, Path directory) {
+            return new Group(
+                    naming.limits.stream()
+                            .map(name -> directory.resolve(name).toFile())
+                            .toList(),
+                    directory.resolve(naming.usage).toFile(),
+                    directory.resolve("memory.stat").toFile(),
+                    KernelText.label(naming.filesPrefix + "active_file "),
+                    KernelText.label(naming.filesPrefix + "inactive_file "));
+        }
+    }
+
+    private final File memory;
+    private final File faults;
+    private final File membership;
+    private final Naming version1;
+    private final Naming version2;
+    private final KernelText text = new KernelText();
+    /// What `membership` said when `groups` were made.
+    private byte[] member = {};
+    private List<Group> groups = List.of();
 
     public LinuxFileMemory() {
         this(Path.of("/"));
@@ -32,102 +55,82 @@ public final class LinuxFileMemory implements FileMemory {
 
     /// @param root of the file system that has `/proc` and `/sys`
     LinuxFileMemory(Path root) {
-        proc = root.resolve("proc");
-        Path groups = root.resolve("sys/fs/cgroup");
-        version1 = new Group(
-                groups.resolve("memory"), List.of("memory.limit_in_bytes"), "memory.usage_in_bytes", "total_");
-        version2 = new Group(groups, List.of("memory.max", "memory.high"), "memory.current", "");
+        memory = root.resolve("proc/meminfo").toFile();
+        faults = root.resolve("proc/self/stat").toFile();
+        membership = root.resolve("proc/self/cgroup").toFile();
+        Path mount = root.resolve("sys/fs/cgroup");
+        version1 = new Naming(
+                mount.resolve("memory"), List.of("memory.limit_in_bytes"), "memory.usage_in_bytes", "total_");
+        version2 = new Naming(mount, List.of("memory.max", "memory.high"), "memory.current", "");
     }
 
     @Override
-    public long availableBytes() {
+    public synchronized long availableBytes() {
         long available = ofMachine();
-        for (String line : lines(proc.resolve("self/cgroup"))) {
-            String[] parts = line.split(":", 3); // number:controllers:path
-            if (parts.length == 3 && parts[1].isEmpty()) {
-                available = Math.min(available, ofGroups(version2, parts[2]));
-            } else if (parts.length == 3 && List.of(parts[1].split(",")).contains("memory")) {
-                available = Math.min(available, ofGroups(version1, parts[2]));
-            }
+        if (!text.read(membership).is(member)) { // seldom: a process is moved to another group
+            member = text.bytes();
+            groups = groups(new String(member, StandardCharsets.UTF_8));
+        }
+        for (int i = 0; i < groups.size(); i++) {
+            available = Math.min(available, ofGroup(groups.get(i)));
         }
         return available;
     }
 
     private long ofMachine() {
-        for (String line : lines(proc.resolve("meminfo"))) {
-            if (line.startsWith("MemAvailable:")) {
-                return number(line.substring(line.indexOf(':') + 1).replace("kB", "")) * KIB;
+        long available = text.read(memory).numberBehind(AVAILABLE);
+        return available == KernelText.NONE ? available : available * KIB;
+    }
+
+    /// The process's groups and those above them.
+    private List<Group> groups(String membership) {
+        List<Group> found = new ArrayList<>();
+        for (String line : membership.lines().toList()) {
+            String[] parts = line.split(":", 3); // number:controllers:path
+            if (parts.length == 3 && parts[1].isEmpty()) {
+                add(version2, parts[2], found);
+            } else if (parts.length == 3 && List.of(parts[1].split(",")).contains("memory")) {
+                add(version1, parts[2], found);
             }
         }
-        return Long.MAX_VALUE;
+        return found;
     }
 
     /// Inside a container the path may be that of the host: then the mount itself is the process's group.
-    private static long ofGroups(Group group, String path) {
+    private static void add(Naming naming, String path, List<Group> found) {
         Path leaf =
-                group.mount.resolve(path.substring(Math.min(1, path.length()))).normalize();
-        long available = Long.MAX_VALUE;
-        for (Path directory : fromLeafToMount(leaf, group.mount)) {
-            available = Math.min(available, ofGroup(group, directory));
+                naming.mount.resolve(path.substring(Math.min(1, path.length()))).normalize();
+        if (!leaf.startsWith(naming.mount)) {
+            leaf = naming.mount;
         }
-        return available;
+        for (Path at = leaf; at != null && at.startsWith(naming.mount); at = at.getParent()) {
+            found.add(Group.of(naming, at));
+        }
     }
 
-    private static List<Path> fromLeafToMount(Path leaf, Path mount) {
-        List<Path> directories = new ArrayList<>();
-        for (Path at = leaf; at != null && at.startsWith(mount); at = at.getParent()) {
-            directories.add(at);
+    private long ofGroup(Group group) {
+        long limit = KernelText.NONE;
+        for (int i = 0; i < group.limits.size(); i++) {
+            limit = Math.min(limit, text.read(group.limits.get(i)).number()); // "max" is no number
         }
-        return directories.isEmpty() ? List.of(mount) : directories;
-    }
-
-    private static long ofGroup(Group group, Path directory) {
-        List<String> usage = lines(directory.resolve(group.usage));
-        long limit = Long.MAX_VALUE;
-        for (String name : group.limits) {
-            for (String line : lines(directory.resolve(name))) {
-                limit = Math.min(limit, number(line)); // "max" is no number
-            }
+        if (limit == KernelText.NONE) {
+            return limit;
         }
-        if (limit == Long.MAX_VALUE || usage.isEmpty()) {
-            return Long.MAX_VALUE;
+        long usage = text.read(group.usage).number();
+        if (usage == KernelText.NONE) {
+            return usage;
         }
-        long files = 0;
-        for (String line : lines(directory.resolve("memory.stat"))) {
-            if (line.startsWith(group.filesPrefix + "active_file ")
-                    || line.startsWith(group.filesPrefix + "inactive_file ")) {
-                files += number(line.substring(line.indexOf(' ')));
-            }
-        }
-        return Math.max(0, limit - Math.max(0, number(usage.getFirst()) - files));
+        text.read(group.stat);
+        long files = orNone(text.numberBehind(group.active)) + orNone(text.numberBehind(group.inactive));
+        return Math.max(0, limit - Math.max(0, usage - files));
     }
 
     @Override
-    public long majorFaults() {
-        List<String> lines = lines(proc.resolve("self/stat"));
-        if (lines.isEmpty()) {
-            return 0;
-        }
-        String line = lines.getFirst();
-        String[] fields = line.substring(line.lastIndexOf(')') + 1).trim().split(" ");
-        return fields.length > MAJOR_FAULTS_FIELD ? number(fields[MAJOR_FAULTS_FIELD]) : 0;
+    public synchronized long majorFaults() {
+        return orNone(text.read(faults).numberBehindBrackets(MAJOR_FAULTS_FIELD));
     }
 
-    /// None of a file that cannot be read.
-    private static List<String> lines(Path file) {
-        try {
-            return Files.readAllLines(file);
-        } catch (IOException e) {
-            return List.of();
-        }
-    }
-
-    /// [Long#MAX_VALUE] for what is no number: it limits nothing then.
-    private static long number(String text) {
-        try {
-            return Long.parseLong(text.trim());
-        } catch (NumberFormatException e) {
-            return Long.MAX_VALUE;
-        }
+    private static long orNone(long number) {
+        return number == KernelText.NONE ? 0 : number;
     }
 }

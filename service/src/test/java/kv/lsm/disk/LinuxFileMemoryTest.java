@@ -2,7 +2,9 @@ package kv.lsm.disk;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.management.ThreadMXBean;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeEach;
@@ -108,6 +110,54 @@ class LinuxFileMemoryTest {
         write("proc/self/cgroup", "4:memory:/kv\n");
         group1("/kv", 100, 120, 0);
         assertThat(availableMib()).isZero();
+    }
+
+    @Test
+    void aProcessThatIsMovedToAnotherGroupIsFoundThere() throws IOException {
+        write("proc/self/cgroup", "0::/a\n");
+        group2("/a", "" + 512 * MIB, 500, 300);
+        group2("/b", "" + 256 * MIB, 100, 0);
+        LinuxFileMemory memory = new LinuxFileMemory(root);
+        assertThat(memory.availableBytes()).isEqualTo(312 * MIB);
+        write("proc/self/cgroup", "0::/b\n");
+        assertThat(memory.availableBytes()).isEqualTo(156 * MIB);
+        group2("/b", "" + 256 * MIB, 200, 0);
+        assertThat(memory.availableBytes()).isEqualTo(56 * MIB);
+    }
+
+    @Test
+    void aLimitOverAllNumbersLimitsNothing() throws IOException {
+        write("proc/self/cgroup", "0::/a\n");
+        group2("/a", "99999999999999999999", 500, 300);
+        assertThat(availableMib()).isEqualTo(1024);
+    }
+
+    /// It is longer than the room that is there at first, and the pages of files stand at its end.
+    @Test
+    void aLongStatIsReadToItsEnd() throws IOException {
+        write("proc/self/cgroup", "0::/a\n");
+        group2("/a", "" + 512 * MIB, 500, 0);
+        write("sys/fs/cgroup/a/memory.stat", "other 1\n".repeat(4_000) + "inactive_file " + 300 * MIB);
+        assertThat(availableMib()).isEqualTo(312);
+    }
+
+    /// The store looks once a second, and who collects garbage stops all requests.
+    @Test
+    void lookingAgainLeavesNextToNoGarbage() throws IOException {
+        write("proc/self/cgroup", "0::/a/b\n");
+        write("proc/self/stat", "77 (a) S 1 77 77 0 -1 4194304 100 0 42 0\n");
+        group2("/a", "" + 512 * MIB, 500, 300);
+        group2("/a/b", "" + 512 * MIB, 500, 300);
+        LinuxFileMemory memory = new LinuxFileMemory(root);
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        memory.availableBytes();
+        memory.majorFaults();
+        long before = threads.getCurrentThreadAllocatedBytes();
+        for (int look = 0; look < 100; look++) {
+            memory.availableBytes();
+            memory.majorFaults();
+        }
+        assertThat((threads.getCurrentThreadAllocatedBytes() - before) / 100).isLessThan(16 << 10);
     }
 
     @Test
