@@ -57,9 +57,9 @@ class BaseStation:
         folder = self._here.stores
         return machine.disk_facts(next(one for one in (folder, *folder.parents) if one.exists()))
 
-    def pinning(self, threads: int) -> Pinning:
-        """Of a service and its generator, which are both here."""
-        return pinning(threads)
+    def pinning(self, threads: int, wanted: str | None) -> Pinning:
+        """Of a service and its generator, which are both here. RunFailed as ``pinning``."""
+        return pinning(threads, wanted)
 
     def disturbed_now(self) -> str | None:
         return quiet.disturbed_now()

@@ -97,9 +97,12 @@ class Crew:
         for member in self.members:
             member.ready()
 
-    def pinning(self, threads: int, apart: str) -> Pinning:
-        """``threads``: of the generator. Where it has a host of its own nothing is pinned: ``apart``."""
-        return self.service.station.pinning(threads) if self.is_one_host else Pinning(None, None, apart)
+    def pinning(self, threads: int, wanted: str | None, apart: str) -> Pinning:
+        """``threads``: of the generator; ``wanted``: what the experiment says of ``cores``. Where the
+        generator has a host of its own nothing is pinned: ``apart``."""
+        if not self.is_one_host:
+            return Pinning(None, None, apart)
+        return self.service.station.pinning(threads, wanted)
 
     def disturbed_now(self) -> str | None:
         """What takes the CPU of a host of the run now, as its name and the reason; None when all are quiet.

@@ -120,13 +120,15 @@ class DuetLaunch:
     def _begin(self, folder: RunWriter) -> None:
         """On all hosts of the launch; machine.json is of the services', and holds the others'."""
         self._run_id = folder.run_id
-        facts, wanted = {}, self._bench.comparison.experiment.awake
+        facts, experiment = {}, self._bench.comparison.experiment
         for member in self._crew.members:
             one = member.begin(self._launch, folder.path("x").parent, folder.run_id)
-            facts[member.host.name] = one | member.station.keep_awake(wanted)
+            facts[member.host.name] = one | member.station.keep_awake(experiment.awake)
         self._machine = dict(facts[self._crew.service.host.name])
         threads = max(load.a.threads for load in self._bench.comparison.loads)
-        self._pinning = self._crew.pinning(threads, "services and generator on hosts of their own")
+        self._pinning = self._crew.pinning(
+            threads, experiment.cores, "services and generator on hosts of their own"
+        )
         if not self._crew.is_here:
             self._machine["hosts"] = facts
         if not self._crew.is_one_host:

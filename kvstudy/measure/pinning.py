@@ -1,8 +1,11 @@
-"""Which cores the service and the generator get. Disjoint sets where the machine has enough, else none, and
-why is said."""
+"""Which cores the service and the generator get. Disjoint sets where the machine has enough or the experiment
+asks for them, else none, and why is said."""
 
 import os
 from dataclasses import dataclass
+
+from kvstudy.errors import RunFailed
+from kvstudy.plan.factors import APART, SHARED
 
 CORES_MIN = 4
 
@@ -17,14 +20,22 @@ class Pinning:
     reason: str
 
 
-def pinning(threads: int, cores: list[int] | None = None) -> Pinning:
-    """The generator gets a core per thread, at most half of all; the service the rest. ``cores``: those this
-    process may use."""
+def pinning(threads: int, wanted: str | None = None, cores: list[int] | None = None) -> Pinning:
+    """The generator gets a core per thread, at most half of all; the service the rest. ``wanted``: what the
+    experiment says of ``cores``, None for the machine's own choice; ``cores``: those this process may use.
+    RunFailed where they are to be apart and cannot."""
     if cores is None:
-        if not hasattr(os, "sched_getaffinity"):
-            return Pinning(None, None, "not pinned: this system has no CPU affinity")
-        cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < CORES_MIN:
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if wanted == APART and len(cores) < 2:
+        raise RunFailed(
+            f"cores: apart: service and generator cannot have cores of their own: usable={len(cores)}",
+            "a machine with 2 or more, or another value of cores",
+        )
+    if not cores:
+        return Pinning(None, None, "not pinned: this system has no CPU affinity")
+    if wanted == SHARED:
+        return Pinning(None, None, "not pinned: the experiment asks for cores that both share")
+    if len(cores) < CORES_MIN and wanted != APART:
         return Pinning(
             None,
             None,

@@ -121,7 +121,9 @@ class Run:
             facts[member.host.name] = one | member.station.keep_awake(self._configuration.awake)
         self._machine = dict(facts[self._crew.service.host.name])
         self._pinning = self._crew.pinning(
-            self._configuration.threads, "service and generators on hosts of their own"
+            self._configuration.threads,
+            self._configuration.cores,
+            "service and generators on hosts of their own",
         )
         if not self._crew.is_here:
             self._machine["hosts"] = facts

@@ -36,7 +36,7 @@ MEMTABLE_ENTRY_BYTES = 32
 DISK_SPACE_FACTOR = 3
 DEFAULT_KEY_COUNT = 100_000
 LARGE = 1_000_000  # records that a plan names of each run
-_LATER = ("head_start_bytes", "subject", "script", "statuses", "read_back", "generators")
+_LATER = ("head_start_bytes", "subject", "script", "statuses", "read_back", "generators", "cores")
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class Configuration:
     read_back: int | None = (
         None  # how many of the written keys are asked for after the run; None: as many as ever
     )
+    cores: str | None = None  # of service and generator: apart or shared; None: as the machine has enough
     generators: int | None = None  # hosts that load it together over a network; None: the service's own
 
     @cached_property
@@ -389,6 +390,7 @@ def _configuration(
         fill=fill,
         pause=experiment.pause.model_dump() if experiment.pause else None,
         awake=experiment.awake,
+        cores=experiment.cores,
         variant=variant,
         head_start_bytes=experiment.head_start
         if method in ("PUT", "MIXED", "DELETE") and spec.can_be_filled

@@ -56,6 +56,7 @@ def facts_of(run: PlannedRun) -> dict[str, str]:
         "fill",
         "pause",
         "awake",
+        "cores",
         "jvm",
         "offered_rate_rps",
         "duration_s",

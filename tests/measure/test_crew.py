@@ -111,9 +111,9 @@ def test_who_has_one_host_is_told_that_service_and_generator_share_it(member):
 
 def test_cores_are_shared_out_on_the_host_that_service_and_generator_share(member):
     there, other = member("a", []), member("b", [])
-    there.station.pinning = lambda threads: f"by the host, for {threads} threads"
-    assert Crew(there, (there,)).pinning(2, "apart") == "by the host, for 2 threads"
-    assert Crew(there, (other,)).pinning(2, "apart").reason == "apart"
+    there.station.pinning = lambda threads, wanted: f"{wanted} by the host, for {threads} threads"
+    assert Crew(there, (there,)).pinning(2, "shared", "hosts") == "shared by the host, for 2 threads"
+    assert Crew(there, (other,)).pinning(2, "shared", "hosts").reason == "hosts"
 
 
 def test_a_host_that_is_lost_at_the_end_is_said_and_the_others_are_heard(tmp_path, member):

@@ -162,3 +162,14 @@ def test_four_cores_are_split_and_two_are_not():
     assert pinning(threads=8, cores=list(range(8))).generator == [4, 5, 6, 7]
     shared = pinning(threads=1, cores=[0, 1])
     assert (shared.service, shared.generator) == (None, None) and "not pinned: 2 cores" in shared.reason
+
+
+def test_two_cores_are_split_and_four_are_not_where_the_experiment_says_so():
+    split = pinning(threads=2, wanted="apart", cores=[0, 1])
+    assert (split.service, split.generator) == ([0], [1])
+    shared = pinning(threads=1, wanted="shared", cores=[0, 1, 2, 3])
+    assert (shared.service, shared.generator) == (None, None) and "asks for" in shared.reason
+    with pytest.raises(
+        RunFailed, match=r"cores of their own: usable=1\n.*another value of cores"
+    ):
+        pinning(threads=1, wanted="apart", cores=[0])

@@ -362,7 +362,7 @@ import kvstudy.measure.base_station as base_station
 from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.progress import Progress
 cores = sorted(os.sched_getaffinity(0))
-base_station.pinning = lambda threads: Pinning(
+base_station.pinning = lambda threads, wanted: Pinning(
     cores[:1], cores[-1:], "service on the first core, generator on the last"
 )
 doing = Progress.doing

@@ -282,7 +282,7 @@ def test_without_a_head_start_a_run_has_the_identity_that_it_had_before_there_we
         "seed": plain.seed,
         "profile": None,
     }
-    for later in ("head_start_bytes", "subject", "script", "statuses", "read_back", "generators"):
+    for later in ("head_start_bytes", "subject", "script", "statuses", "read_back", "generators", "cores"):
         assert asked.pop(later) is None
     assert plain.identity() == hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 

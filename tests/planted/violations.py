@@ -23,7 +23,7 @@ import os
 import kvstudy.measure.base_station as base_station
 from kvstudy.measure.pinning import Pinning
 cores = sorted(os.sched_getaffinity(0))
-base_station.pinning = lambda threads: Pinning(cores[:1], cores[-1:], "planted")
+base_station.pinning = lambda threads, wanted: Pinning(cores[:1], cores[-1:], "planted")
 """
 ALWAYS_500 = """
 import sys
