@@ -124,9 +124,9 @@ final class Connections implements AutoCloseable {
 
     /// One that fails keeps no other from being swept, now or later.
     ///
-    /// Ten thousand are looked at for some milliseconds, mostly waiting for memory. A thread that only computes is
-    /// not interrupted for one that wakes up ([kv.lsm.TimeSlices]), so all requests of a selector on the same
-    /// processor would wait for the end of the sweep.
+    /// Ten thousand are looked at for some milliseconds, mostly waiting for memory. Where selectors have no
+    /// [ShortTurns], a thread that only computes is not interrupted for one that wakes up, and all requests of a
+    /// selector on the same processor would wait for the end of the sweep.
     static void sweep(Iterable<? extends Sweepable> sessions, long nowMillis) {
         int swept = 0;
         for (Sweepable session : sessions) {

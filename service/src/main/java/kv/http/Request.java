@@ -92,8 +92,9 @@ final class Request {
         restAt = -1;
     }
 
-    /// What the last request of this kind had behind its target: a PUT names the length of its body, others have
-    /// none. Null for a connection's first request, which is the only one of many.
+    /// What was behind the target when a request of this kind was last accepted. A PUT is of one kind, for it
+    /// names the length of its body; all others are of the other. Null for a connection's first request: many
+    /// connections send only one.
     RestOfHead restOfHead() {
         if (isFirst) {
             return null;

@@ -4,7 +4,8 @@ import java.util.Arrays;
 import kv.http.Request.Method;
 
 /// Reads the head of a request, from its first byte to the empty line, out of a buffer. Bytes in, a filled
-/// [Request] out; no I/O, no state of its own.
+/// [Request] out; no I/O. What heads before it said is kept by the request ([RestOfHead]), and only saves
+/// reading it again.
 ///
 /// ```
 /// PUT /v0/entity?id=K HTTP/1.1 CRLF      method SP target SP version

@@ -2,12 +2,12 @@ package kv.http;
 
 import java.util.Arrays;
 
-/// What stood behind the target in the last head of a connection, from the blank before the version to the empty
+/// What stood behind the target in a head that was read before, from the blank before the version to the empty
 /// line, and what it meant. A client says the same there in nearly all of its requests, and it means the same:
 /// nothing before it, neither method nor target, changes that.
 final class RestOfHead {
-    /// Longer ones are read anew each time: ten thousand connections may keep one each.
-    private static final int BYTES_MAX = 256;
+    /// Longer ones are read anew each time: ten thousand connections may keep two each.
+    static final int BYTES_MAX = 192;
     /// Rooms grow in these steps, so that a number that gets a digit more needs no other room.
     private static final int ROOM_BYTES = 64;
 

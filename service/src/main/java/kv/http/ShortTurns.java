@@ -16,7 +16,8 @@ import java.lang.invoke.MethodHandle;
 ///
 /// 1. Older kernels ignore it, and where it is refused, or this is no Linux, all stays as it was.
 /// 2. A thread that somebody gave another policy keeps that.
-/// 3. Threads that the calling one starts have the usual turns: they may be those that compute.
+/// 3. Threads that the calling one starts have the usual turns: they may be those that compute. They would lose
+///    a negative nice with it, so a thread that has one is left alone.
 ///
 /// ```
 /// struct sched_attr, first version, 48 bytes
@@ -29,13 +30,14 @@ final class ShortTurns {
     /// What [#nanosOf] gives where nobody can tell.
     static final long UNKNOWN = -1;
 
-    /// `-Dkv.shortTurns=false` leaves the usual turns to selectors, to measure what short ones gain: `bench_tail.py
-    /// --beside-java=-Dkv.shortTurns=false`.
+    /// `-Dkv.shortTurns=false` leaves the usual turns to selectors: `make bench-short-turns` measures what short
+    /// ones gain.
     private static final boolean WANTED = Boolean.parseBoolean(System.getProperty("kv.shortTurns", "true"));
 
     private static final long ATTRIBUTES_BYTES = 48;
     private static final long POLICY_AT = 4;
     private static final long FLAGS_AT = 8;
+    private static final long NICE_AT = 16;
     private static final long RUNTIME_AT = 24;
     private static final int SCHED_OTHER = 0;
     private static final long RESET_ON_FORK = 1;
@@ -101,7 +103,8 @@ final class ShortTurns {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment attributes = arena.allocate(ATTRIBUTES_BYTES, Long.BYTES);
             if (!CALLS_OR_NULL.get(CALLING_THREAD, attributes)
-                    || attributes.get(ValueLayout.JAVA_INT, POLICY_AT) != SCHED_OTHER) {
+                    || attributes.get(ValueLayout.JAVA_INT, POLICY_AT) != SCHED_OTHER
+                    || attributes.get(ValueLayout.JAVA_INT, NICE_AT) < 0) {
                 return;
             }
             long flags = attributes.get(ValueLayout.JAVA_LONG, FLAGS_AT);

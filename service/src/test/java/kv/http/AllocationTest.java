@@ -28,8 +28,9 @@ class AllocationTest {
     /// Until the compiler has done its work; what it can prove to be used nowhere else is then no object.
     private static final int WARM_UPS_MAX = 60;
     /// 16 of them are the number of the descriptor, which the JVM's selector makes an object of. It was 306 and 320,
-    /// then 12 for a PUT and 24 to 30 for a GET of sixteen while the arrays of a round's prefetch were made anew.
-    private static final double BYTES_MAX = 32;
+    /// then 12 for a PUT and 24 to 30 for a GET of sixteen, and that object, while the arrays of a round's prefetch
+    /// were made anew.
+    private static final double BYTES_MAX = 20;
     /// The JVM keeps objects of numbers up to 127, which a service has soon given to its files.
     private static final int DESCRIPTORS_BEFORE = 128;
 

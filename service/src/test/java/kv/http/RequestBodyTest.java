@@ -175,6 +175,17 @@ class RequestBodyTest {
         assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("bye");
     }
 
+    /// From the second on, what is behind the target is known from the one before.
+    @Test
+    void expectContinueIsAnsweredAgainWhenItIsAskedAgain() throws IOException {
+        for (int i = 0; i < 4; i++) {
+            client.send("PUT /v0/entity?id=a" + i
+                    + " HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+            assertThat(client.read().status()).as("request " + i).isEqualTo(100);
+            assertThat(client.ask("hello").status()).isEqualTo(201);
+        }
+    }
+
     @Test
     void aBodySentAtOnceNeedsNoContinue() throws IOException {
         client.send(

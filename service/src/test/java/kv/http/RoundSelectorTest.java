@@ -361,6 +361,26 @@ class RoundSelectorTest {
                 .isEqualTo(1);
     }
 
+    /// Connections are judged by a clock that stood still meanwhile: a move noted by another one would lie ahead of
+    /// it by as long.
+    @Test
+    void clientsThatFallSilentAfterTheirSelectorWasHeldUpAreClosedNoLaterForIt() throws IOException {
+        connectAnewWithTimeouts(2_000, 60_000);
+        closeGate();
+        ConnectionTest.sleep(9_000);
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(clients.get(i).ask(get("/v0/entity?id=old" + i)).status())
+                    .isEqualTo(200);
+        }
+        for (int i = 0; i < 80 && server.server.connections().size() > 1; i++) {
+            ConnectionTest.sleep(100);
+        }
+        assertThat(server.server.connections().size())
+                .as("connections but the gatekeeper's")
+                .isLessThanOrEqualTo(1);
+    }
+
     @Test
     void aStopThatBeganWhileARoundWasAnsweredIsToldInItsLaterAnswersAndInThoseOfWhatWasSentMeanwhile()
             throws Exception {

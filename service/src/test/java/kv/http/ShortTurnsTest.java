@@ -87,7 +87,9 @@ class ShortTurnsTest {
             assertThat(server.ask(RawClient.get("/v0/status")).status()).isEqualTo(200);
             Eventually.holds(() ->
                     turnsOf(SELECTOR).size() >= 2 && turnsOf(SELECTOR).stream().allMatch(turn -> turn == shortNanos()));
-            assertThat(turnsOf("connection-swee")).isNotEmpty().allMatch(turn -> turn == usual);
+            assertThat(turnsOf("connection-swee"))
+                    .isNotEmpty()
+                    .allMatch(turn -> turn == usual || turn == ShortTurns.UNKNOWN, "usual, or of one that has ended");
         }
     }
 

@@ -59,8 +59,8 @@ final class KernelText {
         return NONE;
     }
 
-    /// The number in one of the fields, parted by single blanks, that follow the last `)` of the text and a blank;
-    /// or [#NONE].
+    /// The number in one of the fields, counted from 0 and parted by single blanks, that follow the last `)` of
+    /// the text and a blank; or [#NONE].
     long numberBehindBrackets(int field) {
         int at = length - 1;
         while (at >= 0 && room[at] != ')') {

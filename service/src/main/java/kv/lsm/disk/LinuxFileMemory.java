@@ -121,16 +121,16 @@ public final class LinuxFileMemory implements FileMemory {
             return usage;
         }
         text.read(group.stat);
-        long files = orNone(text.numberBehind(group.active)) + orNone(text.numberBehind(group.inactive));
+        long files = orZero(text.numberBehind(group.active)) + orZero(text.numberBehind(group.inactive));
         return Math.max(0, limit - Math.max(0, usage - files));
     }
 
     @Override
     public synchronized long majorFaults() {
-        return orNone(text.read(faults).numberBehindBrackets(MAJOR_FAULTS_FIELD));
+        return orZero(text.read(faults).numberBehindBrackets(MAJOR_FAULTS_FIELD));
     }
 
-    private static long orNone(long number) {
+    private static long orZero(long number) {
         return number == KernelText.NONE ? 0 : number;
     }
 }

@@ -84,6 +84,10 @@ class ChecksumTest {
             for (int bytes : new int[] {100, 8192, BYTES}) {
                 assertThatThrownBy(() -> Checksum.ofMapped(mapped.address(), bytes))
                         .isInstanceOf(InternalError.class);
+                MemorySegment good = arena.allocate(bytes).fill((byte) bytes);
+                assertThat(Checksum.ofMapped(good.address(), bytes))
+                        .as("the next block of the same thread")
+                        .isEqualTo(Checksum.of(good.address(), bytes));
             }
         }
     }
