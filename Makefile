@@ -13,7 +13,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java test-hosts smoke reproduce reference reference-plan peers compare lab html picture verify clean lock doctor \
-        bench-engine engine-costs soundness tail-causes duet-power violations bench-analysis bench-scaling bench-service bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
+        bench-engine engine-costs soundness tail-causes duet-power violations bench-analysis bench-scaling bench-service bench-short-turns bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -196,7 +196,7 @@ MINUTES ?= 20
 HISTORIES ?= 64
 OPERATIONS ?= 160000
 
-bench-engine: build ## the store beside RocksDB in process, alternating rounds (about 5 min); BESIDE=JAR: beside another build's instead
+bench-engine: build ## the store beside RocksDB in process, alternating rounds (about 5 min); BESIDE=JAR (about 10 min): beside another build's instead
 	$(JDK25) $(AWAKE) $(if $(BESIDE),$(BIN)/python service/bench/bench_engine_beside.py --beside $(BESIDE),service/bench/bench_engine.sh)
 
 engine-costs: build ## amplification, heap per entry and recovery of the store, with a heap of 128 MB
@@ -233,12 +233,15 @@ bench-loadgen: build ## the load generator: accuracy, speed and cost beside a ba
 # Where a duet is measured, BESIDE is a jar of another build, or a revision, which is built.
 CONNECTIONS ?= 1 16 64
 
-bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, a duet for each of CONNECTIONS="1 16 64" (3 to 4 min each); BESIDE=JAR: beside another build instead
+bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, a duet for each of CONNECTIONS="1 16 64" (about 5 min each); BESIDE=JAR: beside another build instead
 	@for connections in $(CONNECTIONS); do echo "$$connections connections"; \
 	  $(KVSTUDY) compare service/bench/bench-service.yaml --only connections=$$connections --markdown \
 	    $(if $(BESIDE),--builds $(BESIDE) . --only subject=kv-service); done
 
-bench-socket-calls: build ## what calling send and recv directly gains: a duet of the service beside itself without (at most 10 min)
+bench-short-turns: build ## what short turns on the processor gain a selector while flush and compaction run: a duet of the service beside itself without (at most 10 min)
+	$(KVSTUDY) compare service/bench/bench-short-turns.yaml --markdown
+
+bench-socket-calls: build ## what calling send and recv directly gains: a duet of the service beside itself without (at most 10 min, and a minute to fill)
 	$(KVSTUDY) compare service/bench/bench-socket-calls.yaml --markdown
 
 bench-stalled: build ## p99 of GET on other connections while writers are stalled; fails at 10 ms (about 30 s)

@@ -18,6 +18,7 @@ from pathlib import Path
 from served import run
 
 from kvstudy.errors import KvstudyError
+from kvstudy.measure.builds import check_revisions
 from kvstudy.measure.compare import DuetInProgress, compare
 from kvstudy.measure.duet_table import table_lines
 from kvstudy.plan.comparison import SIDES, changed, comparisons
@@ -78,6 +79,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     root = project_root()
+    check_revisions([options.beside] if options.beside else [], root)
     saturation = saturation_rps(root)
     rate = round(options.share * saturation)
     print(f"saturation rate {saturation:,.0f} 1/s, closed loop; offered rate {rate:,} 1/s", flush=True)

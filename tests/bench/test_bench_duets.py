@@ -45,11 +45,14 @@ def test_synced_writes_are_compared_by_handler_or_by_build():
     assert duets("bench-service", "synced", builds=(JAR, "."), only=["handler=selector"])
 
 
-def test_calls_to_sockets_are_all_that_differs_between_two_sides_of_one_jar():
-    (one,) = duets("bench-socket-calls")
+@pytest.mark.parametrize(
+    ("name", "option"), [("bench-socket-calls", "socketCalls"), ("bench-short-turns", "shortTurns")]
+)
+def test_one_option_is_all_that_differs_between_two_sides_of_one_jar(name, option):
+    (one,) = duets(name)
     commands = [one.loads[0].of(side).spec.command for side in SIDES]
     assert [pair for pair in zip(*commands, strict=True) if len(set(pair)) > 1] == [
-        ("-Dkv.socketCalls=false", "-Dkv.socketCalls=true")
+        (f"-Dkv.{option}=false", f"-Dkv.{option}=true")
     ]
 
 
@@ -60,6 +63,7 @@ def test_tails_are_compared_at_a_rate_that_a_closed_loop_gives():
     found = changed(Experiment.from_parameters(file, compared=True), within=60.0)
     (one,) = comparisons(found)
     assert [one.loads[0].of(side).service["compaction"] for side in SIDES] == ["none", "leveled"]
+    assert {one.loads[0].of(side).cores for side in SIDES} == {"apart"}
     assert one.loads[0].a.offered_rate_rps == 1234 and primary_of(one)["measure"] == "p99.9"
     assert comparisons(found, builds=(JAR, "."), only=["compaction=leveled"])
 
