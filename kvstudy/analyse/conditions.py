@@ -18,8 +18,19 @@ from kvstudy.plan.subject import KV_SERVICE, SERVER_PROGRAMS, SUBJECT
 from kvstudy.record.run_folder import SealedRun
 
 NOT_RECORDED = "not recorded"
-_ASKED = ("arrivals", "spin", "timeout_s", "jvm", "pause", "fill", "awake", "head_start_bytes", "statuses")
-_NONE_BEFORE = ("head_start_bytes",)  # what no run had before it was noted
+_ASKED = (
+    "arrivals",
+    "spin",
+    "timeout_s",
+    "jvm",
+    "pause",
+    "fill",
+    "awake",
+    "cores",
+    "head_start_bytes",
+    "statuses",
+)
+_NONE_BEFORE = ("head_start_bytes", "cores")  # what no run had before it was noted
 # Facts of machine.json that make it another machine when they differ; processors_awake and pinning are
 # columns of their own.
 _MACHINE = (

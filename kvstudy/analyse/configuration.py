@@ -44,7 +44,8 @@ SERIES = [
     "warm_up_s",
     *(name for name in conditions.COLUMNS if name != "pinning"),
 ]
-# … and one point of it, repeated. On which cores it ran follows from its threads.
+# … and one point of it, repeated. On which cores it ran follows from its threads and from what was asked of
+# ``cores``.
 CONFIGURATION = [*SERIES, "connections", "threads", "pinning", "offered_rate_rps"]
 # All of it but the rate: of workload, connections and options. What is held, and what is too much, is said of
 # one.

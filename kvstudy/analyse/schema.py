@@ -33,7 +33,7 @@ from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
 # mixed.
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -171,6 +171,7 @@ RUNS = _columns(
     ("pause", TEXT, "JSON object: when and how long the service was stopped; null"),
     ("fill", TEXT, "JSON object: the records in the store before the run; null"),
     ("awake", TEXT, "whether processors were asked to stay awake: auto, true or false"),
+    ("cores", TEXT, "whether service and generator were to have cores of their own: apart, shared or null"),
     (
         "head_start_bytes",
         TEXT,

@@ -121,7 +121,7 @@ def _slow_seconds(tables: Tables, threshold_us: float, latency_kind: str) -> pd.
     return found
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=80_000)
 def _decoded(histogram: str) -> hdr.Histogram:
     """A page asks for the same intervals of the same runs several times; decoding them is most of its
     work."""

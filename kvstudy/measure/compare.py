@@ -39,6 +39,7 @@ from kvstudy.measure.execute import clear_up, fills_needed
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import script_path
 from kvstudy.measure.on_hosts import crews_on, duet_station_there
+from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk
 from kvstudy.measure.quiet import Patience
 from kvstudy.plan.comparison import SIDES, Comparison
@@ -253,6 +254,7 @@ def check_here(comparison: Comparison, root: Path) -> list[str]:
     """Notes. KvstudyError when both sides cannot be on this machine."""
     chosen_ports(comparison.experiment.port)
     check_memory(comparison)
+    pinning(1, comparison.experiment.cores)
     note = awake.note(comparison.experiment.awake)
     return [*([note] if note else []), *limits.notes(_needs(comparison), work_root(root))]
 
@@ -261,7 +263,7 @@ def check_there(comparison: Comparison, crew: Crew) -> list[str]:
     """The same of hosts."""
     crew.service.station.check_room()
     one = comparison.experiment
-    return crew.check(0, one.awake, _needs(comparison), comparison.disk_bytes, LESS_DISK, FOR_BOTH)
+    return crew.check(0, one.awake, one.cores, _needs(comparison), comparison.disk_bytes, LESS_DISK, FOR_BOTH)
 
 
 def _needs(comparison: Comparison) -> limits.Needs:
@@ -370,6 +372,7 @@ def duet_facts(
         "same_within_percent": experiment.same,
         "own_fills": comparing.own_fills,
         "awake": experiment.awake,
+        "cores": experiment.cores,
         "revision": revision,
         "dirty": dirty,
         "tool_versions": artifacts.versions | crew.service.station.versions(),

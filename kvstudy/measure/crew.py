@@ -114,11 +114,13 @@ class Crew:
                         return f"host {one.host.name}: {found}" if one.host.name else found
         return None
 
-    def check(self, port: int, keep_awake: Wanted, needs: Needs, disk_bytes: int, *told: str) -> list[str]:
+    def check(
+        self, port: int, keep_awake: Wanted, cores: str | None, needs: Needs, disk_bytes: int, *told: str
+    ) -> list[str]:
         """Of hosts, before anything is started there: KvstudyError with a host's name for stores without
-        space, a port that is taken, memory groups or open files that cannot be had, or processors that must
-        not sleep and do; notes of what may be otherwise. ``told``: of the disk, what to do and what it is
-        needed for."""
+        space, a port that is taken, memory groups, open files or cores that cannot be had, or processors
+        that must not sleep and do; notes of what may be otherwise. ``told``: of the disk, what to do and what
+        it is needed for."""
         notes: list[tuple[str, str]] = []
         if self.service.host.is_remote:
             self.service.station.check_disk(disk_bytes, *told)
@@ -129,6 +131,7 @@ class Crew:
             if one in self.generators:
                 one.station.check_open_files(-(-needs.connections // len(self.generators)))
             notes += [(one.host.name, note)] if (note := one.station.awake_note(keep_awake)) else []
+        self.pinning(1, cores, "")
         if self.is_one_host and away:
             notes.append((self.service.host.name, SHARED))
         return [f"host {name}: {note}" for name, note in notes]

@@ -233,7 +233,8 @@ def _cores() -> Check:
     return Check(
         "cores",
         WARN,
-        f"{cores}: service and generator share them, so they take time from each other",
+        f"{cores}: service and generator share them, so they take time from each other (unless an experiment "
+        "says cores: apart)",
         "4 or more cores; numbers from here compare with each other only",
     )
 

@@ -24,6 +24,7 @@ from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, crew_name, local_crew, local_member
 from kvstudy.measure.fill import FILLED, Fills
 from kvstudy.measure.on_hosts import crews_on, over_a_network, wanted_crews
+from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk, check_port
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
@@ -129,6 +130,7 @@ def execute(
             print(warning, file=sys.stderr)
         if warning := awake.note(experiment.awake):
             print(warning, file=sys.stderr)
+        pinning(1, experiment.cores)
     # A build would be in the way of another measurement, so the session comes first.
     with interruptible(), Session(work_root(root)) as session, ExitStack() as until_end:
         artifacts = Artifacts.needed_by(whole, root)
@@ -162,7 +164,13 @@ def execute(
                     hosts, work_root(root), session.registered, whole, artifacts, root, generators, nobody
                 )
             )
-            asked = experiment.port, experiment.awake, needs, replace(whole, runs=missing).disk_bytes
+            asked = (
+                experiment.port,
+                experiment.awake,
+                experiment.cores,
+                needs,
+                replace(whole, runs=missing).disk_bytes,
+            )
             for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
                 print(told, file=sys.stderr)
 

@@ -47,6 +47,7 @@ def run_facts(
         "head_start_bytes": configuration.head_start_bytes,
         "head_start_writes": planned.head_start_writes,
         "awake": configuration.awake,
+        "cores": configuration.cores,
         "generator": configuration.generator,
         "closed_loop": configuration.closed_loop,
         "arrivals": configuration.arrivals,

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 
 from kvstudy.errors import RunFailed
-from kvstudy.plan.factors import APART, SHARED
+from kvstudy.plan.experiment import APART, SHARED
 
 CORES_MIN = 4
 

@@ -46,6 +46,8 @@ _PRESET_NAME = re.compile(r"[a-z][a-z0-9-]*")
 HELPER_SCRIPTS = ("fill", "keyspace")  # beside the workloads, and none
 CONNECTIONS_MAX, THREADS_MAX = 1_000_000, 1024  # of loadgen
 PORT_MAX = 65535
+Cores = Literal["apart", "shared"]  # of service and generator
+APART, SHARED = get_args(Cores)
 NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
@@ -194,7 +196,7 @@ class Experiment(Part):
     pause: Pause | None = None
     same: Annotated[float, Field(gt=0, lt=100)] = 5.0  # percent: sides that differ by less are the same
     awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = "auto"
-    cores: Literal["apart", "shared"] | None = None  # None: apart where there are enough
+    cores: Cores | None = None  # None: apart where there are enough
     port: Annotated[int, Field(ge=0, le=PORT_MAX)] = 0  # 0: a free one
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1  # loadgen takes 64 bits; a repeat adds its number
     comparing: Comparing = Comparing()  # of the key `compare`, see for_comparison
@@ -420,6 +422,10 @@ class Experiment(Part):
         rates = self.rate or []
         if self.pause and any(subject.url for subject in self.subject):
             raise Impossible("pause", "what runs at an address is not ours to stop: it cannot have a pause")
+        if self.cores == APART and any(subject.url for subject in self.subject):
+            raise Impossible(
+                "cores", "what runs at an address is not ours to give cores to: it cannot have cores: apart"
+            )
         if "wrk" in self.generator and any(rate != "closed" for rate in rates):
             raise Impossible("generator", "generator wrk has no rate: write rate: closed")
         if "wrk2" in self.generator and "closed" in rates:

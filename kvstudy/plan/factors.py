@@ -124,10 +124,6 @@ def _flag(flag: str) -> str:
     return flag
 
 
-# What an experiment may say of ``cores``; nothing is the machine's own choice.
-APART, SHARED = "apart", "shared"
-
-
 class JvmOptions(FactorPart):
     """``heap`` → -Xmx, ``gc`` → -XX:+Use…GC, ``options``: further flags as they are (a list of flags, not a
     factor)."""

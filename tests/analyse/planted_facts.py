@@ -40,6 +40,7 @@ PLANTED = {
     "a changed script": {"tool_digests": {"service": "jar-1", "loadgen": "gen-1", "script": "lua-2"}},
     "the JDK": {"tool_versions": {"jdk": "26"}},
     "awake": {"awake": True},
+    "cores asked for": {"cores": "apart"},
     "the machine": {"machine": {"kernel": "6.2"}},
     "its cores": {"machine": {"pinning": "service on 0, generator on 1"}},
     "over a network": {"hosts": {"service": "a", "generators": ["b"]}},

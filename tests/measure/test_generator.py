@@ -169,7 +169,5 @@ def test_two_cores_are_split_and_four_are_not_where_the_experiment_says_so():
     assert (split.service, split.generator) == ([0], [1])
     shared = pinning(threads=1, wanted="shared", cores=[0, 1, 2, 3])
     assert (shared.service, shared.generator) == (None, None) and "asks for" in shared.reason
-    with pytest.raises(
-        RunFailed, match=r"cores of their own: usable=1\n.*another value of cores"
-    ):
+    with pytest.raises(RunFailed, match=r"cores of their own: usable=1\n.*another value of cores"):
         pinning(threads=1, wanted="apart", cores=[0])

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from kvstudy.hosts.process import wait_until
+from kvstudy.measure.pinning import pinning
 from kvstudy.project import loadgen_binary
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.record.verification import verify
@@ -356,15 +357,10 @@ def test_pause_of_the_service_is_seen_in_response_time_and_not_in_service_time_a
     assert delayed["90"] > 4 * result["service_time"]["percentiles"]["90"]
 
 
-PINNED = """
+AFFINITY = """
 import os, psutil
-import kvstudy.measure.base_station as base_station
-from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.progress import Progress
 cores = sorted(os.sched_getaffinity(0))
-base_station.pinning = lambda threads, wanted: Pinning(
-    cores[:1], cores[-1:], "service on the first core, generator on the last"
-)
 doing = Progress.doing
 def looking(self, phase):
     doing(self, phase)
@@ -380,14 +376,19 @@ Progress.doing = looking
 
 def test_every_thread_of_service_and_generator_runs_on_the_cores_that_it_was_given(project):
     cores = sorted(os.sched_getaffinity(0))
-    code, out, err = project.finished(project.kvstudy("run", project.experiment(), code=PINNED))
+    split = pinning(threads=1, wanted="apart")
+    experiment = project.experiment(cores="apart")
+    code, out, err = project.finished(project.kvstudy("run", experiment, code=AFFINITY))
     assert code == 0, err
     seen = [line.split() for line in out.splitlines() if line.startswith("affinity")]
-    assert {tuple(words[1:]) for words in seen} == {("java", str(cores[0])), ("loadgen", str(cores[-1]))}
+    assert {tuple(words[1:]) for words in seen} == {
+        ("java", ",".join(map(str, split.service))),
+        ("loadgen", ",".join(map(str, split.generator))),
+    }
     assert len([words for words in seen if words[1] == "java"]) > 5, "the JVM's threads, not only its first"
     assert f"harness {','.join(map(str, cores))}\n" in out, "kvstudy itself stays where it was"
     (run,) = sealed_runs(project.raw)
-    assert run.machine["pinning"] == "service on the first core, generator on the last"
+    assert run.machine["pinning"] == split.reason and run.facts["cores"] == "apart"
     assert run.text("generator.cmd").splitlines()[
         run.text("generator.cmd").splitlines().index("--pin") + 1
     ] == str(cores[-1])

@@ -250,11 +250,12 @@ def test_what_was_asked_tells_sides_programs_and_rules_apart_but_not_the_time_al
         asked(programs=("1", "3")),
         asked(rate=2001),
         asked(same=3),
+        asked(cores="apart"),
         asked(compare={"primary": "cpu"}),
         asked(seed=2),
         asked(compare={"pairs": 4}),
     ]
-    assert len({asked(), *others}) == 7
+    assert len({asked(), *others}) == 8
     assert (
         asked(compare={"profile": []})
         != asked(compare={"profile": ["cpu"]})

@@ -411,6 +411,13 @@ def test_awake_is_refused_with_what_it_may_be(tmp_path):
     assert message.endswith("awake: not one of true, false, auto: 'maybe'")
 
 
+def test_cores_are_refused_with_what_they_may_be_and_for_what_runs_at_an_address(tmp_path):
+    message = refused(tmp_path, {"cores": "two"}).message
+    assert message.endswith("cores: not one of apart, shared: 'two'")
+    there = {"cores": "apart", "subject": {"url": "http://127.0.0.1:1"}}
+    assert "not ours to give cores to" in refused(tmp_path, there, without=("service", "jvm", "fill")).message
+
+
 def test_a_key_of_compare_is_named_as_it_is_written(tmp_path):
     assert ": compare.pairs: input should be " in refused(tmp_path, {"compare": {"pairs": 0}}).message
 

@@ -287,6 +287,13 @@ def test_without_a_head_start_a_run_has_the_identity_that_it_had_before_there_we
     assert plain.identity() == hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def test_cores_that_were_asked_for_make_another_run():
+    identities = {
+        planned(**more).runs[0].identity() for more in ({}, {"cores": "apart"}, {"cores": "shared"})
+    }
+    assert len(identities) == 3
+
+
 def test_several_numbers_of_records_are_a_factor_of_the_runs_that_read():
     whole = planned(fill=[1000, 3000], connections=1, rate=1000, repeats=1, workload=["put", "get"])
     filled = [run.configuration.fill for run in whole.runs]

@@ -281,6 +281,7 @@ def _row(
         "pause": "null",
         "fill": "null",
         "awake": "auto",
+        "cores": "null",
         "head_start_bytes": "null",
         "statuses": "null",
         "subject": "null",
