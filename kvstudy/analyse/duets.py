@@ -69,9 +69,12 @@ class Duet:
         return hosts_in_words(str(self.tables.duets.sort_values(["start_utc", "run_id"])["hosts"].iloc[0]))
 
     @property
-    def question(self) -> tuple[str, str, str]:
-        """Duets of one question may have been asked at another time, of other builds or elsewhere."""
-        return self.experiment, self.a, self.b
+    def question(self) -> tuple:
+        """Duets of one question may have been asked at another time, of other builds or elsewhere. Another
+        number of connections is another question."""
+        parts = json.loads(self.tables.duets["parts"].iloc[0])
+        connections = sorted({part["connections"] for part in parts if "connections" in part})
+        return self.experiment, self.a, self.b, *connections
 
     @property
     def undecided(self) -> list[MeasureResult]:

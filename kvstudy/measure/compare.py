@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from kvstudy.analyse.comparison.launches import MEASURES, ROUNDS_MIN
+from kvstudy.analyse.comparison.launches import BEYOND_MIN, MEASURES, ROUNDS_MIN, TAILS
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.conditions import machine_identity
 from kvstudy.analyse.duets import Duet as FoundDuet
@@ -225,10 +225,30 @@ def without_value(comparison: Comparison) -> list[str]:
     }
     closed = any(load.a.closed_loop for load in comparison.loads)
     return [
-        f"no launch gives a value {'of the closed loop' if loop == 'closed' else 'at the rate'}: "
-        f"{'closed_pairs' if loop == 'closed' and not closed else 'pairs'}: {pairs}: the first does "
-        f"not count, and {ROUNDS_MIN} others must"
-        for loop, pairs in sorted(short)
+        *_without_tail(comparison),
+        *(
+            f"no launch gives a value {'of the closed loop' if loop == 'closed' else 'at the rate'}: "
+            f"{'closed_pairs' if loop == 'closed' and not closed else 'pairs'}: {pairs}: the first does "
+            f"not count, and {ROUNDS_MIN} others must"
+            for loop, pairs in sorted(short)
+        ),
+    ]
+
+
+def _without_tail(comparison: Comparison) -> list[str]:
+    """Of the part at a rate whose primary measure is a percentile, where it has too few answers for one."""
+    primary = primary_of(comparison)
+    if primary["measure"] not in TAILS or primary["loop"] != "rate":
+        return []
+    (load,) = (one for one in comparison.loads if one.workload == primary["workload"])
+    (loop,) = (one for one in load.loops if one.loop == "rate")
+    answers = load.a.offered_rate_rps * loop.counted_s * (loop.pairs - 1)
+    needed = BEYOND_MIN / (1 - TAILS[primary["measure"]] / 100)
+    if answers >= needed:
+        return []
+    return [
+        f"no launch gives a value of {primary['measure']}: {load.workload} has {answers:.0f} answers of a "
+        f"side that count, and it takes {needed:.0f}: a higher rate, more pairs, or a longer counted"
     ]
 
 

@@ -84,6 +84,17 @@ def test_slices_too_few_for_a_value_are_told_before_they_are_measured(project):
     assert closed.startswith("no launch gives a value of the closed loop: closed_pairs: 2: ")
 
 
+def test_answers_too_few_for_the_percentile_that_is_primary_are_told_before_they_are_measured(project):
+    def told(rate: int, primary: str) -> list[str]:
+        asked = {"pairs": 11, "counted": "100ms", "closed_pairs": 0, "primary": primary}
+        return compare.without_value(of(project, **EMPTY_SIDES | {"rate": rate}, compare=asked))
+
+    assert told(10_000, "p99.9") == told(1_000, "p99") == told(100, "p50") == []
+    (few,) = told(9_000, "p99.9")
+    assert few.startswith("no launch gives a value of p99.9: get has 9000 answers of a side that count, ")
+    assert told(900, "p99")
+
+
 def test_a_changed_script_is_another_question_and_a_side_without_a_digest_is_not_resumed(project):
     one = of(project, **EMPTY_SIDES)
     before = compare.conditions_of(one, project.root, crew_of(project, one))
