@@ -162,7 +162,8 @@ fn too_few_connections(facts: &Facts) -> Option<String> {
         None => "the service answered nothing, so how many are needed is not known".to_owned(),
     };
     Some(format!(
-        "connections: requests waited for a free connection: {} of them were busy {:.0} % of the time; {remedy}",
+        "connections: requests waited for a free connection: {} of them were busy {:.0} % of the time; \
+            {remedy}",
         facts.connections,
         facts.connections_busy_share * 100.0,
     ))

@@ -92,6 +92,8 @@ class Bench:
         """Ready. ``options``: of the service, as an experiment names them; ``jar``: of another build, which
         says itself whether it has admin requests; ``store``: its directory, else a new one; ``filling``:
         nothing is measured of it, and it brings all of its records into tables before it rests."""
+        if jar and not jar.is_file():
+            raise KvstudyError(f"no such file: {jar}", "a jar of the service, as service/target has one")
         has_admin = None if jar else True
         own = jar or service_jar(self.root)
         program = Unrecorded(find_jdk(), own, options, [f"-Xmx{heap}"], self.root, has_admin)
@@ -131,6 +133,9 @@ class Bench:
         written(command, service, "fill", self.folder / "fill.log", self._session.registered)
         if not service.come_to_rest(REST_S + records / RECORDS_AT_REST_PER_S):
             raise RunFailed("service did not come to rest after its fill")
+        found = service.count_records()
+        if found not in (None, records):
+            raise RunFailed(f"fill lost records: filled={records} found={found}")
 
     def loaded(
         self,

@@ -47,7 +47,10 @@ impl Worker<'_> {
             self.links.report(Report::Calibrated(calibration));
         }
         if let Some(board) = self.links.board {
-            self.measurement.newly_closed().iter().for_each(|interval| board.put(self.links.thread, interval));
+            self.measurement
+                .newly_closed()
+                .iter()
+                .for_each(|interval| board.put(self.links.thread, interval));
         }
         self.waiting.mind_others(now, clock::thread_waited_for_cpu_ns);
         let mut next_ns = self.keep_opening(now).min(self.measurement.next_ns(is_ending));
