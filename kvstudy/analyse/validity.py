@@ -288,7 +288,7 @@ def log_complete(run: Evidence) -> Check | None:
         "log_complete",
         run.logged_samples == run.samples,
         f"{run.logged_samples} of {run.samples} answers",
-        "the per-second log holds every measured answer",
+        "the interval log holds every measured answer",
     )
 
 
