@@ -243,12 +243,12 @@ def _without_tail(comparison: Comparison) -> list[str]:
     (load,) = (one for one in comparison.loads if one.workload == primary["workload"])
     (loop,) = (one for one in load.loops if one.loop == "rate")
     answers = load.a.offered_rate_rps * loop.counted_s * (loop.pairs - 1)
-    needed = BEYOND_MIN / (1 - TAILS[primary["measure"]] / 100)
+    needed = round(BEYOND_MIN / (1 - TAILS[primary["measure"]] / 100))
     if answers >= needed:
         return []
     return [
         f"no launch gives a value of {primary['measure']}: {load.workload} has {answers:.0f} answers of a "
-        f"side that count, and it takes {needed:.0f}: a higher rate, more pairs, or a longer counted"
+        f"side that count, and it takes {needed}: a higher rate, more pairs, or a longer counted"
     ]
 
 
