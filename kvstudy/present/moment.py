@@ -96,11 +96,9 @@ def _describe_run(tables: Tables) -> dict:
     step = step_s(intervals)
     answers = tables.slowest.nlargest(ANSWERS_MAX, "response_us").sort_values("due_s")
     events = tables.events.sort_values("start_s")
-    # to the end of the last second: what ran while nothing was answered any more is shown too
-    ends = (
-        intervals["start_s"] // 1 + 1 if len(intervals) else events["start_s"] + events["duration_ms"] / 1e3
-    )
-    last_s = float(ends.max()) if len(ends) else 1.0
+    ends = intervals["start_s"] + step if len(intervals) else events["start_s"] + events["duration_ms"] / 1e3
+    # to the end of the window at least: what ran while nothing was answered any more is shown too
+    last_s = max([run.duration_s - run.warm_up_s, *ends])
     events = events[(events["start_s"] + events["duration_ms"] / 1e3 >= 0) & (events["start_s"] <= last_s)]
     sealed = open_run(tables.folders[run.run_id])
     samples, why = _samples(sealed)

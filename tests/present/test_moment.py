@@ -4,9 +4,11 @@ import gzip
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kvstudy.analyse.tables import study_tables
@@ -89,6 +91,21 @@ def test_a_run_of_shorter_intervals_has_them_to_choose_from(tables):
     assert (
         run["end_s"] <= was["end_s"] and "Each column is 250 ms" in run["figure"]["layout"]["meta"]["drawn"]
     )
+
+
+def test_what_ran_after_the_last_answer_is_shown_to_the_end_of_the_window(tables):
+    worst = tables.runs.loc[~tables.runs["profiled"], "run_id"].iloc[-1]
+    run = tables.only([worst])
+    (row,) = run.runs[run.runs["run_id"] == worst].itertuples()
+    window_s = row.duration_s - row.warm_up_s
+    late = run.events.iloc[:1].assign(run_id=worst, kind="flush", start_s=window_s - 0.2, duration_ms=50.0)
+    silent = replace(
+        run,
+        intervals=run.intervals[run.intervals["start_s"] < window_s / 2],
+        events=pd.concat([run.events, late], ignore_index=True),
+    )
+    (shown,) = [one for one in stored(moment.shown(silent, worst).data)["runs"] if one["id"] == worst]
+    assert shown["end_s"] == window_s and ["flush", window_s - 0.2, 50.0] in shown["events"]
 
 
 def test_stacks_become_one_tree():
