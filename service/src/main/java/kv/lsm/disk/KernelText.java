@@ -31,10 +31,6 @@ final class KernelText {
         return this;
     }
 
-    boolean isEmpty() {
-        return length == 0;
-    }
-
     boolean is(byte[] text) {
         return Arrays.equals(room, 0, length, text, 0, text.length);
     }
