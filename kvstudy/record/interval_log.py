@@ -82,10 +82,8 @@ def by_second(text: str, file: str) -> str:
     lines = text.splitlines(keepends=True)
     measured = [interval for interval in intervals if interval.tag in MEASURED_TAGS]
     begun_s = min(interval.start_epoch_s for interval in measured)
-    seconds: dict[tuple[int, str], list[Interval]] = {}
-    for one in measured:
-        seconds.setdefault((math.floor(one.start_epoch_s - begun_s + _NEAR_S), one.tag), []).append(one)
-    for parts in seconds.values():
+    of_tags = [[one for one in measured if one.tag == tag] for tag in {one.tag for one in measured}]
+    for parts in itertools.chain.from_iterable(in_seconds(of_tag, begun_s) for of_tag in of_tags):
         first, last = parts[0], parts[-1]
         length_s = last.start_epoch_s - first.start_epoch_s + last.length_s
         found = [_INTERVAL.fullmatch(lines[one.line - 1].rstrip("\r\n")) for one in parts]
@@ -96,6 +94,14 @@ def by_second(text: str, file: str) -> str:
             lines[one.line - 1] = ""
         lines[first.line - 1] = f"{tag}{found[0][2]},{length_s:.3f},{longest},{histogram}\n"
     return "".join(lines)
+
+
+def in_seconds(intervals: list[Interval], begun_s: float) -> list[list[Interval]]:
+    """Those that began in the same second, counted from ``begun_s``, together; all in the order of time."""
+    seconds: dict[int, list[Interval]] = {}
+    for one in sorted(intervals, key=lambda interval: interval.start_epoch_s):
+        seconds.setdefault(math.floor(one.start_epoch_s - begun_s + _NEAR_S), []).append(one)
+    return list(seconds.values())
 
 
 def step_s(intervals: list[Interval], file: str) -> float:

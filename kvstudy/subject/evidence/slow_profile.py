@@ -2,7 +2,6 @@
 a slow second can be set beside a usual one.
 """
 
-import math
 from pathlib import Path
 
 from kvstudy.record import hdr, interval_log
@@ -19,20 +18,13 @@ def slow_seconds(latency_log: Path) -> list[tuple[float, float]]:
         return []
     intervals = interval_log.read(latency_log.read_text(encoding="utf-8"), latency_log.name)
     kind = "response" if any(interval.tag == "response" for interval in intervals) else "service"
+    of_kind = [interval for interval in intervals if interval.tag == kind]
+    begun_s = min((interval.start_epoch_s for interval in of_kind), default=0.0)
     ranked = sorted(
         (-hdr.merge(hdr.decode(one.histogram) for one in second).percentile_us(99.0), begin_s, end_s)
-        for second in _seconds([interval for interval in intervals if interval.tag == kind])
+        for second in interval_log.in_seconds(of_kind, begun_s)
         for begin_s, end_s in [(second[0].start_epoch_s, second[-1].start_epoch_s + second[-1].length_s)]
         if end_s - begin_s >= WHOLE_S
     )
     kept = ranked[: min(SECONDS_MAX, max(1, round(SLOW_SHARE * len(ranked))))] if ranked else []
     return sorted((begin_s, end_s) for _, begin_s, end_s in kept)
-
-
-def _seconds(intervals: list[interval_log.Interval]) -> list[list[interval_log.Interval]]:
-    """Those of each second from the first on together: an interval may be shorter."""
-    seconds: dict[int, list[interval_log.Interval]] = {}
-    for one in sorted(intervals, key=lambda interval: interval.start_epoch_s):
-        begun_s = seconds[0][0].start_epoch_s if seconds else one.start_epoch_s
-        seconds.setdefault(math.floor(one.start_epoch_s - begun_s + 0.001), []).append(one)
-    return list(seconds.values())
