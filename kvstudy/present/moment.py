@@ -96,17 +96,18 @@ def _describe_run(tables: Tables) -> dict:
     step = step_s(intervals)
     answers = tables.slowest.nlargest(ANSWERS_MAX, "response_us").sort_values("due_s")
     events = tables.events.sort_values("start_s")
-    ends = intervals["start_s"] + step if len(intervals) else events["start_s"] + events["duration_ms"] / 1e3
+    event_ends = events["start_s"] + events["duration_ms"] / 1e3
     # to the end of the window at least: what ran while nothing was answered any more is shown too
+    ends = intervals["start_s"] + step if len(intervals) else event_ends
     last_s = max([run.duration_s - run.warm_up_s, *ends])
-    events = events[(events["start_s"] + events["duration_ms"] / 1e3 >= 0) & (events["start_s"] <= last_s)]
+    events = events[(event_ends >= 0) & (events["start_s"] <= last_s)]
     sealed = open_run(tables.folders[run.run_id])
     samples, why = _samples(sealed)
     offset_s = 0.0
     if samples is not None:  # their clock is that of the service's host
         begun_s = samples.start_epoch_s + conditions.clock_offset_s(sealed)
         offset_s = begun_s - epoch_s(run.start_utc)
-    figure = clock(run, intervals, answers, events, samples, offset_s)
+    figure = clock(run, intervals, answers, events, samples, offset_s, last_s)
     data = {
         "id": run.run_id,
         "named": f"{profiled_runs.named(tables)}, repeat {run.repeat}{', profiled' if run.profiled else ''}",

@@ -105,6 +105,7 @@ def test_what_ran_after_the_last_answer_is_shown_to_the_end_of_the_window(tables
         events=pd.concat([run.events, late], ignore_index=True),
     )
     (shown,) = [one for one in stored(moment.shown(silent, worst).data)["runs"] if one["id"] == worst]
+    assert shown["figure"]["layout"]["xaxis"]["range"] == [0, window_s]
     assert shown["end_s"] == window_s and ["flush", window_s - 0.2, 50.0] in shown["events"]
 
 

@@ -22,19 +22,15 @@ def clock(
     events: pd.DataFrame,
     samples: TimedSamples | None,
     offset_s: float,
+    end_s: float,
 ) -> go.Figure:
     """``run``: a row of marked runs; the frames: its rows of those tables; ``offset_s``: when the first block
-    of ``samples`` began, in seconds of the measured window."""
+    of ``samples`` began, ``end_s``: where time ends, in seconds of the measured window."""
     if intervals.empty and samples is None:
         return nothing(
             "no latency by second and no samples with times", "loadgen and cpu profiles have them."
         )
     step = step_s(intervals)
-    end_s = (
-        float(intervals["start_s"].max()) + step
-        if len(intervals)
-        else (offset_s + BLOCK_S * samples.block.max())
-    )
     figure = go.Figure()
     if len(intervals):
         trace, edges_us = heat(intervals)
