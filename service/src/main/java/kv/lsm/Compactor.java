@@ -136,7 +136,8 @@ final class Compactor {
 
     /// Why the merge that `request` asks for was given up, or has to wait, or null.
     String fullFailureOrNull(long request) {
-        return fullGivenUp >= request && fullDone < request ? fullFailure : failureOrNull();
+        String failedAttempt = failureOrNull(); // asked first, since it is set last: see tryAgainLater
+        return fullGivenUp >= request && fullDone < request ? fullFailure : failedAttempt;
     }
 
     private boolean isGivingUp() {
