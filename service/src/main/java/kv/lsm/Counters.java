@@ -11,7 +11,7 @@ import kv.lsm.table.SSTable;
 
 /// The counters behind [StoreMetrics]. Thread-safe.
 final class Counters {
-    final LongAdder gets = new LongAdder();
+    final GetCounters gets = new GetCounters();
     /// Gets that were begun again on a thread that may wait for the disk.
     final LongAdder coldGets = new LongAdder();
     /// Reads that gets waited for because a page was not in memory, on whatever thread.
@@ -20,9 +20,6 @@ final class Counters {
     final LongAdder deletes = new LongAdder();
     final LongAdder ranges = new LongAdder();
     final LongAdder userBytes = new LongAdder();
-    final LongAdder bloomChecks = new LongAdder();
-    final LongAdder bloomNegatives = new LongAdder();
-    final LongAdder blockReads = new LongAdder();
     final LongAdder flushes = new LongAdder();
     final LongAdder flushBytes = new LongAdder();
     final LongAdder flushNanos = new LongAdder();
@@ -45,18 +42,6 @@ final class Counters {
         return adders;
     }
 
-    void countTableReads(int checks, int negatives, int reads) {
-        if (checks > 0) {
-            bloomChecks.add(checks);
-        }
-        if (negatives > 0) {
-            bloomNegatives.add(negatives);
-        }
-        if (reads > 0) {
-            blockReads.add(reads);
-        }
-    }
-
     void stalled(StallCause cause, long nanos) {
         stalls.get(cause).increment();
         stallNanos.get(cause).add(nanos);
@@ -73,14 +58,14 @@ final class Counters {
     StoreMetrics snapshot(ReadView view, long pinnedBytes, Allocator allocator, StoreMetrics.Recovery recovery) {
         List<Memtable> memtables = view.memtablesOldestFirst();
         return new StoreMetrics(
-                gets.sum(),
+                gets.gets(),
                 puts.sum(),
                 deletes.sum(),
                 ranges.sum(),
                 userBytes.sum(),
-                bloomChecks.sum(),
-                bloomNegatives.sum(),
-                blockReads.sum(),
+                gets.checks(),
+                gets.negatives(),
+                gets.reads(),
                 coldGets.sum(),
                 diskReads.sum(),
                 flushes.sum(),

@@ -173,14 +173,15 @@ public final class LsmStore implements Store {
             }
             long hash = Keys.hash(key);
             byte[] value = view.getFromMemtables(key, hash, roomOrNull);
-            if (value == null) {
+            if (value != null) {
+                counters.gets.count(0, 0, 0);
+            } else {
                 value = view.getFromTables(key, hash, roomOrNull, buffers, counters, reading(mayWait));
                 if (value == SSTable.NOT_CACHED) {
                     counters.coldGets.increment();
                     return WOULD_WAIT;
                 }
             }
-            counters.gets.increment();
             return value == SSTable.DELETED ? null : value;
         } catch (InternalError e) {
             throw files.unreadablePage(e);

@@ -125,7 +125,8 @@ final class ReadView extends RefCounted {
         PATIENTLY
     }
 
-    /// As [#getFromMemtables], from the tables.
+    /// As [#getFromMemtables], from the tables; counts the get, but for one that ends with
+    /// [SSTable#NOT_CACHED].
     byte[] getFromTables(
             byte[] key, long hash, byte[] roomOrNull, BlockBuffers buffers, Counters counters, Reading reading) {
         int checks = 0;
@@ -163,7 +164,7 @@ final class ReadView extends RefCounted {
             }
             reads += table.hasHashIndex() ? 0 : 1;
         }
-        counters.countTableReads(checks, negatives, reads);
+        counters.gets.count(checks, negatives, reads);
         return value;
     }
 

@@ -14,6 +14,8 @@ final class StoreCursor implements RangeCursor {
     private final byte[] endOrNull;
     private final RangeMemory memory;
     private boolean atEntry;
+    /// Of the current entry: asked for once, since the question goes through three iterators.
+    private int valueLength;
     private long recordsPassed;
     /// Of `memory`, since the last pause.
     private long taken;
@@ -57,7 +59,8 @@ final class StoreCursor implements RangeCursor {
                     || endOrNull != null && Keys.compare(endOrNull, entries.keyAddress(), entries.keyLength()) <= 0) {
                 return Step.END;
             }
-            if (entries.valueLength() >= 0) {
+            valueLength = entries.valueLength();
+            if (valueLength >= 0) {
                 atEntry = true;
                 return Step.ENTRY;
             }
@@ -74,11 +77,7 @@ final class StoreCursor implements RangeCursor {
     @Override
     public int valueLength() {
         requireEntry();
-        try {
-            return entries.valueLength();
-        } catch (InternalError e) {
-            throw files.unreadablePage(e);
-        }
+        return valueLength;
     }
 
     @Override
@@ -97,6 +96,16 @@ final class StoreCursor implements RangeCursor {
         requireEntry();
         try {
             return Memory.copyOf(entries.keyAddress(), entries.keyLength());
+        } catch (InternalError e) {
+            throw files.unreadablePage(e);
+        }
+    }
+
+    @Override
+    public byte[] value() {
+        requireEntry();
+        try {
+            return Memory.copyOf(entries.valueAddress(), valueLength);
         } catch (InternalError e) {
             throw files.unreadablePage(e);
         }
