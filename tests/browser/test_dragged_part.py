@@ -9,7 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from visits import opened
 
-from kvstudy.analyse.tables import study_tables
+from kvstudy.analyse.tables import REFERENCE_ALONE, study_tables
 from kvstudy.present import moment
 
 pytestmark = pytest.mark.browser
@@ -119,7 +119,7 @@ def test_a_run_without_samples_says_so_and_lists_its_slow_answers(page):
 
 def test_a_notebook_needs_nothing_but_its_output(chromium, tmp_path):
     """JupyterLab puts an output into the page and then makes each of its scripts anew."""
-    tables = study_tables(experiment="reproduce", progress=False)
+    tables = study_tables(experiment="reproduce", progress=False, places=REFERENCE_ALONE)
     output = moment.shown(tables.only(tables.runs.loc[tables.runs["profiled"], "run_id"].head(1))).data
     stored = json.dumps(output).replace("</", "<\\/")
     (tmp_path / "output.html").write_text(

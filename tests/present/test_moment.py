@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kvstudy.analyse.tables import study_tables
+from kvstudy.analyse.tables import REFERENCE_ALONE, study_tables
 from kvstudy.present import moment
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record.heatmap import BLOCK_S, TimedSamples
@@ -29,7 +29,7 @@ def stored(html: str) -> dict:
 
 @pytest.fixture(scope="module")
 def tables():
-    return study_tables(experiment="reproduce", progress=False)
+    return study_tables(experiment="reproduce", progress=False, places=REFERENCE_ALONE)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,8 @@ def test_stacks_become_one_tree():
 
 
 def test_without_a_profiled_run_there_is_a_line_instead():
-    assert "No profiled run" in moment.shown(study_tables(experiment="stall", progress=False)).data
+    stall = study_tables(experiment="stall", progress=False, places=REFERENCE_ALONE)
+    assert "No profiled run" in moment.shown(stall).data
 
 
 def test_a_notebook_carries_the_script_and_an_exported_page_does_not(tables, monkeypatch):
