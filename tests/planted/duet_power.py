@@ -1,7 +1,7 @@
 """What duets say of nothing, and of changes of known size: real duets of the service beside itself, with an
 agent that plants the change.
 
-    python tests/planted/duet_power.py [--duets 10] [--false 20] [--within 10m] [--only KIND] [--write FILE]
+    python tests/planted/duet_power.py [--duets 5] [--false 20] [--within 10m] [--only KIND] [--write FILE]
     (make duet-power)
 
     nothing     the same on both sides: is a word said that is false, and how often "the same"?
@@ -11,8 +11,9 @@ agent that plants the change.
 
 Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with
 a change is over as soon as the measure that was changed is decided: it is the primary one. One
-without a change goes on until all measures are decided, for at most LAUNCHES_OF_NOTHING launches. What was
-sealed before is counted too (a duet of the same kind), so the script may be interrupted and run again. How
+without a change goes on until all measures are decided, for at most LAUNCHES_OF_NOTHING launches. What a
+finished duet said is a line of --outcomes, which is committed, so the script may be interrupted and go on
+another day and on another machine of the kind; an interrupted duet goes on only where its launches lie. How
 much 5 % is, is measured first: the median of CPU per request and of p50 of the duets without a change. On a
 machine that is not quiet launches do not count, and the table says how many did."""
 
@@ -22,7 +23,7 @@ import json
 import statistics
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -32,18 +33,15 @@ from scipy import stats
 
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
-from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import CANNOT_TELL
-from kvstudy.analyse.duets import Duet, duet_of
+from kvstudy.analyse.duets import Duet
 from kvstudy.errors import KvstudyError
 from kvstudy.measure import machine
 from kvstudy.measure.compare import compare
 from kvstudy.measure.duet_table import MEASURE_NAMES
 from kvstudy.plan.comparison import Comparison, comparisons
 from kvstudy.plan.experiment import Experiment
-from kvstudy.project import project_root, raw_root, work_root
-from kvstudy.record.duet import is_duet
-from kvstudy.record.run_folder import sealed_runs
+from kvstudy.project import project_root, work_root
 from kvstudy.subject.jdk import find_jdk
 
 NAME = "duet-power"
@@ -61,6 +59,7 @@ SHORT = {
 }
 EVERY, WAIT_NS = 50, 1_000_000
 AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
+OUTCOMES = Path(__file__).with_name("duet-power.jsonl")
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,47 @@ class Kind:
         return bool(self.share) or self.waits
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a duet says of one measure; ``a``: what it is without a change, in the measure's unit."""
+
+    loop: str
+    measure: str
+    word: str
+    ratio: float
+    low: float
+    high: float
+    launches: int
+    a: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one finished duet said: a line of the file of outcomes. ``launches``: all that were begun;
+    ``widths``: by measure, see ``_widths``."""
+
+    kind: str
+    workload: str
+    number: int
+    planted: str
+    date: str
+    revision: str
+    machine: str
+    within: str
+    counted: int
+    launches: int
+    results: tuple[Result, ...]
+    widths: dict[str, tuple[float, float]]
+
+    @classmethod
+    def from_line(cls, line: str) -> "Outcome":
+        found = json.loads(line)
+        return cls(**found | {"results": tuple(Result(**one) for one in found["results"])})
+
+    def of(self, measure: str, loop: str = "rate") -> Result | None:
+        return next((one for one in self.results if one.measure == measure and one.loop == loop), None)
+
+
 KINDS = (
     Kind("nothing", "nothing", "p50", ("the same",)),
     Kind("cpu-5", "5 % of CPU per request", "cpu", ("dearer",), 0.05, launches.CPU),
@@ -98,7 +138,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--duets", type=int, default=10, help="of each planted change and workload")
+    arguments.add_argument("--duets", type=int, default=5, help="of each planted change and workload")
     arguments.add_argument("--false", type=int, default=20, help="without a change, of each workload")
     arguments.add_argument("--within", default="10m")
     arguments.add_argument("--launches", type=int, help="of a duet at most: 1 tells how long one takes")
@@ -112,6 +152,11 @@ def main() -> None:
         action="store_true",
         help="slices and stores so small that they say nothing: tries the script itself",
     )
+    arguments.add_argument(
+        "--outcomes",
+        type=Path,
+        help=f"what was found before, and what is found; default {OUTCOMES.name} beside this script",
+    )
     arguments.add_argument("--write", type=Path, help="the table into this file, too")
     given = arguments.parse_args()
     root, kinds, workloads = (
@@ -119,27 +164,36 @@ def main() -> None:
         [kind for kind in KINDS if not given.only or kind.name in given.only],
         given.workload or WORKLOADS,
     )
-    agent = built_agent(root)
-    done = {
-        (kind, workload): whole(sealed(root, kind, workload), given)
-        for kind in {KINDS[0], *kinds}
-        for workload in workloads
-    }
+    outcomes = given.outcomes or (work_root(root) / "planted" / "tiny.jsonl" if given.tiny else OUTCOMES)
+    agent, known = built_agent(root), recorded(outcomes)
     try:
         for number in range(1, max(given.duets, given.false) + 1):
             for workload in workloads:
                 for kind in kinds:
                     wanted = given.duets if kind.is_changed else given.false
-                    if len(done[kind, workload]) < number <= wanted:
-                        usual_ns = unchanged(done[KINDS[0], workload], kind.of)
-                        found = measure(root, agent, kind, workload, number, usual_ns, given)
-                        done[kind, workload] += whole([found] if found else [], given)
+                    if number <= wanted and (kind.name, workload, number) not in known:
+                        found = measure(root, agent, kind, workload, number, known, given)
+                        if found:
+                            known[kind.name, workload, number] = found
+                            record(outcomes, found)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
-    lines = table(done, kinds, workloads, given)
+    lines = table(list(known.values()), kinds, workloads)
     print("\n".join(lines))
     if given.write:
         given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def recorded(file: Path) -> dict[tuple[str, str, int], Outcome]:
+    """By kind, workload and number."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    found = [Outcome.from_line(line) for line in lines]
+    return {(one.kind, one.workload, one.number): one for one in found}
+
+
+def record(file: Path, outcome: Outcome) -> None:
+    with file.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(asdict(outcome), ensure_ascii=False) + "\n")
 
 
 def built_agent(root: Path) -> Path:
@@ -174,12 +228,12 @@ def measure(
     kind: Kind,
     workload: str,
     number: int,
-    usual_ns: float | None,
+    known: dict[tuple[str, str, int], Outcome],
     given: argparse.Namespace,
-) -> Duet | None:
-    """``usual_ns``: what the changed measure is without a change. None where nothing was found."""
-    if given.tiny:
-        usual_ns = TINY_USUAL_NS
+) -> Outcome | None:
+    """None where nothing was found: then the duet was not asked, and is the next time. One of which too few
+    launches counted for a word was not either."""
+    usual_ns = TINY_USUAL_NS if given.tiny else unchanged(known, workload, kind.of)
     if kind.share and usual_ns is None:
         print(
             f"{workload} {kind.name} {number}: left out, since no duet without a change counts yet: "
@@ -188,15 +242,51 @@ def measure(
         )
         return None
     burn_ns = round(kind.share * (usual_ns or 0))
-    planted = f"burn={burn_ns},every={EVERY if kind.waits else 0},wait={WAIT_NS}"
-    one = planned(agent, kind, workload, planted, 1000 * number + KINDS.index(kind), given)
-    print(f"{workload} {kind.name} {number}: {planted}", file=sys.stderr, flush=True)
+    change = f"burn={burn_ns},every={EVERY if kind.waits else 0},wait={WAIT_NS}"
+    one = planned(agent, kind, workload, change, 1000 * number + KINDS.index(kind), given)
+    print(f"{workload} {kind.name} {number}: {change}", file=sys.stderr, flush=True)
     try:
         # One that was interrupted goes on: its number is in its seed, so it is no other.
-        return compare(one, root, label=label_of(kind, workload), resume=True).found
+        found = compare(one, root, label=f"{kind.name} {workload}", resume=True).found
     except KvstudyError as error:
         print(f"{workload} {kind.name} {number}: {error}", file=sys.stderr)
         return None
+    if found is None or found.counted < (1 if given.tiny else FIRST_LOOK):
+        return None
+    return outcome_of(found, kind, workload, number, change, given)
+
+
+def outcome_of(
+    duet: Duet,
+    kind: Kind,
+    workload: str,
+    number: int,
+    change: str,
+    given: argparse.Namespace,
+) -> Outcome:
+    facts = machine.fixed_facts()
+    widths = {
+        measure: width
+        for measure in (launches.P50, launches.CPU)
+        if (width := _widths(duet, measure)) is not None
+    }
+    return Outcome(
+        kind=kind.name,
+        workload=workload,
+        number=number,
+        planted=change,
+        date=date.today().isoformat(),
+        revision=" and ".join(sorted({one[:8] for one in duet.tables.duets["revision"]})),
+        machine=f"{facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, {facts['kernel']}",
+        within=given.within,
+        counted=duet.counted,
+        launches=len(duet.tables.duets),
+        results=tuple(
+            Result(one.loop, one.measure, one.word, one.ratio, one.low, one.high, one.launches, one.a)
+            for one in duet.results
+        ),
+        widths=widths,
+    )
 
 
 def planned(
@@ -250,54 +340,25 @@ def planned(
     return replace(one, loads=loads, names=("as it is", "planted"))
 
 
-def label_of(kind: Kind, workload: str) -> str:
-    return f"{kind.name} {workload}"
-
-
-def sealed(root: Path, kind: Kind, workload: str) -> list[Duet]:
-    """Duets of this kind, in the order in which they were begun."""
-    folder = raw_root(root) / NAME
-    runs = (
-        [
-            run
-            for run in sealed_runs(folder)
-            if is_duet(run) and run.facts["label"] == label_of(kind, workload)
-        ]
-        if folder.is_dir()
-        else []
-    )
-    return [
-        duet_of(runs, comparison) for comparison in dict.fromkeys(run.facts["comparison"] for run in runs)
-    ]
-
-
-def whole(duets: list[Duet], given: argparse.Namespace) -> list[Duet]:
-    """Those that may say a word: one that was interrupted before, or of which too few launches counted, was
-    not asked."""
-    return [duet for duet in duets if duet.counted >= (1 if given.tiny else FIRST_LOOK)]
-
-
-def standing(duet: Duet, measure: str, loop: str = "rate") -> MeasureResult | None:
-    return next((one for one in duet.results if one.measure == measure and one.loop == loop), None)
-
-
-def unchanged(nothing: list[Duet], measure: str) -> float | None:
+def unchanged(known: dict[tuple[str, str, int], Outcome], workload: str, measure: str) -> float | None:
     """What the measure is without a change, in ns; None where no duet says it."""
-    found = [one.a for duet in nothing if (one := standing(duet, measure))]
+    found = [
+        one.a
+        for (kind, of, _), outcome in known.items()
+        if (kind, of) == (KINDS[0].name, workload) and (one := outcome.of(measure))
+    ]
     return statistics.median(found) if found else None
 
 
-def table(
-    done: dict[tuple[Kind, str], list[Duet]],
-    kinds: list[Kind],
-    workloads: list[str],
-    given: argparse.Namespace,
-) -> list[str]:
-    facts = machine.fixed_facts()
+def table(known: list[Outcome], kinds: list[Kind], workloads: list[str]) -> list[str]:
+    dates, machines, within = (
+        sorted({getattr(one, name) for one in known}) for name in ("date", "machine", "within")
+    )
     lines = [
-        f"{date.today().isoformat()}, {facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, "
-        f"{facts['kernel']}; duets of at most "
-        f"{given.within}, {500 if given.tiny else given.rate:g}/s.",
+        f"{' and '.join(dict.fromkeys((dates[0], dates[-1])))}, {'; '.join(machines)}; duets of at most "
+        f"{' or '.join(within)}."
+        if known
+        else "No duet is finished yet.",
         "",
         (
             "| planted | workload | duets | right word | other words | launches that counted, of all | "
@@ -307,9 +368,9 @@ def table(
     ]
     for kind in kinds:
         for workload in workloads:
-            duets = done[kind, workload]
-            if duets:
-                lines.append(_row(kind, workload, duets))
+            outcomes = [one for one in known if (one.kind, one.workload) == (kind.name, workload)]
+            if outcomes:
+                lines.append(_row(kind, workload, outcomes))
     lines += [
         "",
         (
@@ -320,11 +381,11 @@ def table(
         "| measure | asked for | false | the same | cannot tell |",
         "|---|---|---|---|---|",
     ]
-    nothing = [duet for workload in workloads for duet in done[KINDS[0], workload]]
+    nothing = [one for one in known if one.kind == KINDS[0].name and one.workload in workloads]
     for loop, measures in launches.MEASURES.items():
         for measure in measures:
-            results = [one for duet in nothing if (one := standing(duet, measure, loop))]
-            words = [one.word for one in results if given.tiny or one.launches >= FIRST_LOOK]
+            found = [one for outcome in nothing if (one := outcome.of(measure, loop))]
+            words = [one.word for one in found if one.launches >= FIRST_LOOK]
             if words:
                 same = sum(word.startswith("the same") for word in words)
                 unknown = words.count(CANNOT_TELL)
@@ -343,7 +404,7 @@ def table(
         "|---|---|---|---|",
     ]
     for measure in (launches.P50, launches.CPU):
-        widths = [found for duet in nothing if (found := _widths(duet, measure))]
+        widths = [one.widths[measure] for one in nothing if measure in one.widths]
         if widths:
             ratios = [heaps / pairs for pairs, heaps in widths]
             lines.append(
@@ -354,14 +415,14 @@ def table(
     return lines
 
 
-def _row(kind: Kind, workload: str, duets: list[Duet]) -> str:
-    found = [one for duet in duets if (one := standing(duet, kind.measure))]
+def _row(kind: Kind, workload: str, outcomes: list[Outcome]) -> str:
+    found = [one for outcome in outcomes if (one := outcome.of(kind.measure))]
     right = sum(one.word.startswith(kind.right) for one in found)
     others: dict[str, int] = {}
     for one in found:
         if not one.word.startswith(kind.right):
             others[one.word] = others.get(one.word, 0) + 1
-    counted, of = sum(duet.counted for duet in duets), sum(len(duet.tables.duets) for duet in duets)
+    counted, of = sum(one.counted for one in outcomes), sum(one.launches for one in outcomes)
     ratio = (
         (
             f"{statistics.median(one.ratio for one in found):.3f}, "
@@ -371,7 +432,7 @@ def _row(kind: Kind, workload: str, duets: list[Duet]) -> str:
         else ""
     )
     return (
-        f"| {kind.told} | {workload} | {len(duets)} | {right} | "
+        f"| {kind.told} | {workload} | {len(outcomes)} | {right} | "
         f"{json.dumps(others, ensure_ascii=False)[1:-1].replace(chr(34), '')} | {counted} of {of} | "
         f"{ratio} |"
     )
