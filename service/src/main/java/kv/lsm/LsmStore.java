@@ -12,6 +12,7 @@ import kv.lsm.disk.Disk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Keys;
+import kv.lsm.memory.Mapped;
 import kv.lsm.table.BlockBuffers;
 import kv.lsm.table.SSTable;
 
@@ -179,9 +180,10 @@ public final class LsmStore implements Store {
                 value = view.getFromTables(key, hash, roomOrNull, buffers, counters, reading(mayWait));
                 if (value == SSTable.NOT_CACHED) {
                     counters.coldGets.increment();
-                    return WOULD_WAIT;
+                    value = WOULD_WAIT;
                 }
             }
+            Mapped.throwPending();
             return value == SSTable.DELETED ? null : value;
         } catch (InternalError e) {
             throw files.unreadablePage(e);
@@ -223,6 +225,7 @@ public final class LsmStore implements Store {
                 if (loaded == PREFETCHED_RARE) {
                     prefetched = loaded;
                 }
+                Mapped.throwPending();
             }
         } catch (InternalError e) { // a page of a mapped file could not be read: the call that needs it tells
             LOGGER.log(System.Logger.Level.DEBUG, "nothing prefetched", e);
@@ -314,6 +317,7 @@ public final class LsmStore implements Store {
             // the limit is read after the view was taken, so it belongs to this view's active memtable
             MergingIterator entries =
                     new MergingIterator(view.sources(start, view.active().limit()));
+            Mapped.throwPending();
             byte[] end = endOrNull == null ? null : endOrNull.clone();
             return new StoreCursor(files, views, counters, view, entries, end, rangeMemory);
         } catch (RuntimeException e) {

@@ -42,11 +42,15 @@ final class Memtable extends RefCounted {
     private final RadixTree index;
     private final MemtableFilter filter;
     private final long log;
+    /// Behind the log's last byte.
+    private final long logEnd;
+
     private long indexedEnd;
 
     private Memtable(
             long logNumber,
             long log,
+            long logBytes,
             WriteAheadLogWriter writerOrNull,
             Closeable holder,
             long mappedBytes,
@@ -55,6 +59,7 @@ final class Memtable extends RefCounted {
         this.mappedBytes = mappedBytes;
         this.logNumber = logNumber;
         this.log = log;
+        logEnd = log + logBytes;
         this.writerOrNull = writerOrNull;
         this.holder = holder;
         arena = new NodeArena(allocator, (int) Math.clamp(bytesMax / 16, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX));
@@ -66,14 +71,21 @@ final class Memtable extends RefCounted {
     /// An empty memtable for a new log.
     static Memtable active(WriteAheadLogWriter writer, Allocator allocator, long bytesMax) {
         return new Memtable(
-                writer.number(), writer.address(), writer, writer::close, writer.mappedBytes(), allocator, bytesMax);
+                writer.number(),
+                writer.address(),
+                writer.bytes(),
+                writer,
+                writer::close,
+                writer.mappedBytes(),
+                allocator,
+                bytesMax);
     }
 
     /// An empty memtable for the records of an existing log.
     ///
     /// @param file mapped at `log`; closed with the memtable
     static Memtable replayed(long logNumber, long log, ReadFile file, Allocator allocator) {
-        return new Memtable(logNumber, log, null, file::close, file.bytes(), allocator, file.bytes());
+        return new Memtable(logNumber, log, file.bytes(), null, file::close, file.bytes(), allocator, file.bytes());
     }
 
     long logNumber() {
@@ -165,10 +177,10 @@ final class Memtable extends RefCounted {
         if (record == 0) {
             return null;
         }
-        int valueLength = WriteAheadLogFormat.valueLength(record);
+        int valueLength = WriteAheadLogFormat.valueLength(record, key.length, logEnd);
         return valueLength == EntryIterator.TOMBSTONE
                 ? SSTable.DELETED
-                : Memory.copyOf(WriteAheadLogFormat.valueAddress(record), valueLength, roomOrNull);
+                : Memory.copyOf(WriteAheadLogFormat.valueAddress(record, key.length), valueLength, roomOrNull);
     }
 
     /// False when no record has the key with this hash.
@@ -203,7 +215,7 @@ final class Memtable extends RefCounted {
 
     /// The entries from `startOrNull` on, of records below `limit`.
     EntryIterator iterator(byte[] startOrNull, long limit) {
-        return new RadixTreeIterator(index, startOrNull, limit);
+        return new RadixTreeIterator(index, startOrNull, limit, logEnd);
     }
 
     @Override

@@ -16,17 +16,23 @@ final class RadixTreeIterator implements EntryIterator {
     private static final int TERMINAL = -1;
 
     private final long limit;
+    private final long logEnd;
     private long[] nodes = new long[16];
     private int[] positions = new int[16];
     private int depth;
     /// What [#next] looks at before it goes on: the entry at which it starts, or the older records of a key.
     private long pending;
     private long record;
+    /// Of the record; each is asked for once and held against the log's end, see [kv.lsm.memory.Mapped].
+    private int keyLength;
+    private int valueLength;
 
     /// @param startOrNull the smallest key wanted
     /// @param limit records at or above this address are not seen
-    RadixTreeIterator(RadixTree tree, byte[] startOrNull, long limit) {
+    /// @param logEnd behind the last byte of the log that holds the records
+    RadixTreeIterator(RadixTree tree, byte[] startOrNull, long limit, long logEnd) {
         this.limit = limit;
+        this.logEnd = logEnd;
         long root = tree.root();
         if (startOrNull != null) {
             seek(root, startOrNull);
@@ -43,11 +49,8 @@ final class RadixTreeIterator implements EntryIterator {
         while (pointer != 0) {
             if (!RadixTree.isNode(pointer)) {
                 long candidate = RadixTree.newestRecord(pointer);
-                if (Keys.compare(
-                                start,
-                                WriteAheadLogFormat.keyAddress(candidate),
-                                WriteAheadLogFormat.keyLength(candidate))
-                        <= 0) {
+                int length = WriteAheadLogFormat.keyLength(candidate, logEnd);
+                if (Keys.compare(start, WriteAheadLogFormat.keyAddress(candidate), length) <= 0) {
                     pending = pointer;
                 }
                 return;
@@ -88,7 +91,14 @@ final class RadixTreeIterator implements EntryIterator {
             return false;
         }
         record = RadixTree.newestRecord(entry);
-        pending = record < limit ? 0 : RadixTree.olderRecords(entry);
+        keyLength = WriteAheadLogFormat.keyLength(record, logEnd);
+        if (record < limit) {
+            valueLength = WriteAheadLogFormat.valueLength(record, keyLength, logEnd);
+            pending = 0;
+        } else {
+            valueLength = INVISIBLE;
+            pending = RadixTree.olderRecords(entry);
+        }
         return true;
     }
 
@@ -135,17 +145,17 @@ final class RadixTreeIterator implements EntryIterator {
 
     @Override
     public int keyLength() {
-        return WriteAheadLogFormat.keyLength(record);
+        return keyLength;
     }
 
     @Override
     public long valueAddress() {
-        return WriteAheadLogFormat.valueAddress(record);
+        return WriteAheadLogFormat.valueAddress(record, keyLength);
     }
 
     @Override
     public int valueLength() {
-        return record < limit ? WriteAheadLogFormat.valueLength(record) : INVISIBLE;
+        return valueLength;
     }
 
     @Override

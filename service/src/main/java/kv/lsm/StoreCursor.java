@@ -2,6 +2,7 @@ package kv.lsm;
 
 import java.util.Objects;
 import kv.lsm.memory.Keys;
+import kv.lsm.memory.Mapped;
 import kv.lsm.memory.Memory;
 
 /// [RangeCursor] over a view that it keeps.
@@ -47,7 +48,9 @@ final class StoreCursor implements RangeCursor {
         }
         atEntry = false;
         try {
-            return stepFurther(recordsMax);
+            Step step = stepFurther(recordsMax);
+            Mapped.throwPending();
+            return step;
         } catch (InternalError e) {
             throw files.unreadablePage(e);
         }
@@ -86,6 +89,7 @@ final class StoreCursor implements RangeCursor {
         Objects.checkFromIndexSize(at, count, to.length);
         try {
             Memory.copy(entries.valueAddress() + from, to, at, count);
+            Mapped.throwPending();
         } catch (InternalError e) {
             throw files.unreadablePage(e);
         }
@@ -95,7 +99,9 @@ final class StoreCursor implements RangeCursor {
     public byte[] key() {
         requireEntry();
         try {
-            return Memory.copyOf(entries.keyAddress(), entries.keyLength());
+            byte[] key = Memory.copyOf(entries.keyAddress(), entries.keyLength());
+            Mapped.throwPending();
+            return key;
         } catch (InternalError e) {
             throw files.unreadablePage(e);
         }
@@ -105,7 +111,9 @@ final class StoreCursor implements RangeCursor {
     public byte[] value() {
         requireEntry();
         try {
-            return Memory.copyOf(entries.valueAddress(), valueLength);
+            byte[] value = Memory.copyOf(entries.valueAddress(), valueLength);
+            Mapped.throwPending();
+            return value;
         } catch (InternalError e) {
             throw files.unreadablePage(e);
         }

@@ -97,7 +97,10 @@ public final class StoreDump {
         byte[] key = Memory.copyOf(WriteAheadLogFormat.keyAddress(record), WriteAheadLogFormat.keyLength(record));
         if (isInRange(key)) {
             line(name + " offset=" + offset + " "
-                    + entry(key, WriteAheadLogFormat.valueAddress(record), WriteAheadLogFormat.valueLength(record)));
+                    + entry(
+                            key,
+                            WriteAheadLogFormat.valueAddress(record, key.length),
+                            WriteAheadLogFormat.valueLength(record)));
         }
     }
 

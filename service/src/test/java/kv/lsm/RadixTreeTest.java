@@ -48,7 +48,9 @@ class RadixTreeTest {
     }
 
     private static byte[] value(long record) {
-        return Memory.copyOf(WriteAheadLogFormat.valueAddress(record), WriteAheadLogFormat.valueLength(record));
+        return Memory.copyOf(
+                WriteAheadLogFormat.valueAddress(record, WriteAheadLogFormat.keyLength(record)),
+                WriteAheadLogFormat.valueLength(record));
     }
 
     @TestFactory
@@ -78,7 +80,7 @@ class RadixTreeTest {
     }
 
     private static void checkFrom(RadixTree tree, byte[] start, NavigableMap<byte[], Long> wanted) {
-        EntryIterator iterator = new RadixTreeIterator(tree, start, Long.MAX_VALUE);
+        EntryIterator iterator = new RadixTreeIterator(tree, start, Long.MAX_VALUE, Long.MAX_VALUE);
         int checked = 0;
         for (var entry : wanted.entrySet()) {
             assertThat(iterator.next()).isTrue();
@@ -99,7 +101,7 @@ class RadixTreeTest {
         for (int i = 0; i < 256; i++) {
             insert(new byte[] {'p', order.get(i).byteValue(), 'x'}, new byte[0]);
             List<Integer> found = new ArrayList<>();
-            EntryIterator iterator = new RadixTreeIterator(tree, null, limit());
+            EntryIterator iterator = new RadixTreeIterator(tree, null, limit(), Long.MAX_VALUE);
             while (iterator.next()) {
                 found.add(Memory.getByte(iterator.keyAddress() + 1) & 0xFF);
             }
@@ -115,11 +117,12 @@ class RadixTreeTest {
         long second = insert(Records.bytes("key"), Records.bytes("second"));
         insert(Records.bytes("key2"), new byte[0]);
         assertThat(tree.find(Records.bytes("key"))).isEqualTo(second);
-        EntryIterator iterator = new RadixTreeIterator(tree, null, limit);
+        EntryIterator iterator = new RadixTreeIterator(tree, null, limit, Long.MAX_VALUE);
         assertThat(iterator.next()).isTrue();
         assertThat(iterator.valueLength()).as("the second").isEqualTo(EntryIterator.INVISIBLE);
         assertThat(iterator.next()).isTrue();
-        assertThat(iterator.valueAddress()).isEqualTo(WriteAheadLogFormat.valueAddress(first));
+        assertThat(iterator.valueAddress())
+                .isEqualTo(WriteAheadLogFormat.valueAddress(first, WriteAheadLogFormat.keyLength(first)));
         assertThat(iterator.next()).isTrue();
         assertThat(iterator.valueLength()).as("key2").isEqualTo(EntryIterator.INVISIBLE);
         assertThat(iterator.next()).isFalse();
@@ -149,7 +152,7 @@ class RadixTreeTest {
             newer.merge(key, 1, Integer::sum);
         }
         byte[] start = keys.next();
-        EntryIterator iterator = new RadixTreeIterator(ownTree, start, limit);
+        EntryIterator iterator = new RadixTreeIterator(ownTree, start, limit, Long.MAX_VALUE);
         NavigableMap<byte[], Long> seen = new TreeMap<>(Arrays::compareUnsigned);
         NavigableMap<byte[], Integer> passed = new TreeMap<>(Arrays::compareUnsigned);
         while (iterator.next()) {
@@ -189,7 +192,7 @@ class RadixTreeTest {
         }
         byte[][] keys = new byte[20][];
         long wanted = 0;
-        EntryIterator iterator = new RadixTreeIterator(ownTree, null, Long.MAX_VALUE);
+        EntryIterator iterator = new RadixTreeIterator(ownTree, null, Long.MAX_VALUE, Long.MAX_VALUE);
         int count = 0;
         while (iterator.next() && count < keys.length) {
             byte[] key = Memory.copyOf(iterator.keyAddress(), iterator.keyLength());
@@ -249,7 +252,7 @@ class RadixTreeTest {
             assertThat(record).as("key %d of %d", wanted, inserted).isNotZero();
             assertThat(value(record)).isEqualTo(key(wanted));
             if (random.nextInt(1_000) == 0) {
-                EntryIterator iterator = new RadixTreeIterator(tree, null, Long.MAX_VALUE);
+                EntryIterator iterator = new RadixTreeIterator(tree, null, Long.MAX_VALUE, Long.MAX_VALUE);
                 int seen = 0;
                 byte[] last = new byte[0];
                 while (iterator.next()) {

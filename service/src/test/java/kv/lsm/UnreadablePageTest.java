@@ -26,6 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// The disk cannot give a page of a mapped table: who needs it is told, and the process goes on. A file that was
 /// cut short under its mapping gives the same signal as a page that cannot be read.
@@ -98,6 +99,34 @@ class UnreadablePageTest {
             assertThat(store.metrics().openCursors()).isZero();
             assertThat(store.get(key(KEYS))).isEqualTo(key(7));
         }
+    }
+
+    /// Compiled code goes on behind a load that failed, with whatever its register held: taken for a length or an
+    /// offset that ended the process, in one of four such processes.
+    @ParameterizedTest
+    @ValueSource(longs = {3, 0})
+    void readsThatWereCompiledBeforeThePagesWentEndNoProcess(long seedOrNone) throws Exception {
+        long seed = seedOrNone != 0 ? seedOrNone : System.nanoTime();
+        System.out.println("unreadable pages: seed=" + seed);
+        Process process = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-Xmx256m",
+                        "--enable-native-access=ALL-UNNAMED",
+                        "--sun-misc-unsafe-memory-access=allow",
+                        "-XX:-TieredCompilation",
+                        "-XX:CompileThreshold=1000",
+                        "-Xbatch",
+                        "-XX:ErrorFile=" + directory.resolve("hs_err.log"),
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        UnreadablePages.class.getName(),
+                        directory.toString(),
+                        Long.toString(seed))
+                .redirectErrorStream(true)
+                .start();
+        String told = new String(process.getInputStream().readAllBytes());
+        assertThat(process.waitFor()).as(told).isZero();
+        assertThat(told.lines().filter(line -> line.endsWith("wrong=0"))).hasSize(3);
     }
 
     private void writeTables(int count) {

@@ -6,6 +6,7 @@ import java.util.zip.CRC32C;
 import kv.lsm.WriteBatch;
 import kv.lsm.memory.Checksum;
 import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Mapped;
 import kv.lsm.memory.Memory;
 
 /// The bytes of a write-ahead log; `service/docs/write-ahead-log-format.md` is its specification.
@@ -64,6 +65,7 @@ public final class WriteAheadLogFormat {
         if (Memory.getLong(log) != MAGIC
                 || unknownVersion(log) != 0
                 || Memory.getInt(log + HEADER_CRC_AT) != headerChecksum(log)) {
+            Mapped.throwPending();
             return null;
         }
         return new Header(
@@ -132,6 +134,12 @@ public final class WriteAheadLogFormat {
     ///
     /// @param bytesLeft bytes of the log from there on
     static long validRecordBytes(long record, long bytesLeft) {
+        long bytes = wholeRecordBytes(record, bytesLeft);
+        Mapped.throwPending(); // or a page that could not be read would be the end of the log
+        return bytes;
+    }
+
+    private static long wholeRecordBytes(long record, long bytesLeft) {
         if (bytesLeft < RECORD_HEADER_BYTES) {
             return -1;
         }
@@ -235,12 +243,34 @@ public final class WriteAheadLogFormat {
         return record + RECORD_HEADER_BYTES;
     }
 
+    /// As the other, of a visible record in a log that ends at `end` and may be mapped.
+    ///
+    /// @throws InternalError where its page could not be read, see [Mapped]
+    public static int keyLength(long record, long end) {
+        int length = keyLength(record);
+        Mapped.requireWithin(keyAddress(record) + length, record, end);
+        return length;
+    }
+
+    /// As [#keyLength(long, long)].
+    ///
+    /// @param keyLength of the record
+    public static int valueLength(long record, int keyLength, long end) {
+        int length = valueLength(record);
+        if (length < EntryIterator.TOMBSTONE) {
+            throw Mapped.unreadable();
+        }
+        Mapped.requireWithin(keyAddress(record) + keyLength + Math.max(length, 0), record, end);
+        return length;
+    }
+
     /// Bytes of the value, or [EntryIterator#TOMBSTONE].
     public static int valueLength(long record) {
         return Memory.getInt(record + VALUE_LENGTH_AT);
     }
 
-    public static long valueAddress(long record) {
-        return record + RECORD_HEADER_BYTES + keyLength(record);
+    /// @param keyLength of the record
+    public static long valueAddress(long record, int keyLength) {
+        return keyAddress(record) + keyLength;
     }
 }

@@ -64,6 +64,11 @@ public final class WriteAheadLogWriter {
         return address;
     }
 
+    /// Of the file, whatever is written of it.
+    public long bytes() {
+        return file.bytes();
+    }
+
     /// Bytes of the file mapped into memory.
     public long mappedBytes() {
         return file.isMapped() ? file.bytes() : 0;

@@ -40,6 +40,7 @@ public final class Checksum {
             Memory.copy(address + at, part, 0, length);
             crc.update(part, 0, length);
         }
+        Mapped.throwPending(); // what was copied may be what lay there before
         return (int) crc.getValue();
     }
 

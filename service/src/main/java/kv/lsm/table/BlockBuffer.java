@@ -9,6 +9,7 @@ public final class BlockBuffer implements AutoCloseable {
     private final Allocator allocator;
     private NativeBuffer stored;
     private NativeBuffer plain;
+    private long end;
 
     public BlockBuffer(Allocator allocator) {
         this.allocator = allocator;
@@ -22,6 +23,19 @@ public final class BlockBuffer implements AutoCloseable {
     long plainRoom(int bytes) {
         plain = room(plain, bytes);
         return plain.address();
+    }
+
+    /// Notes where a loaded block ends, which may lie elsewhere than in this buffer.
+    ///
+    /// @return its address
+    long loaded(long address, int bytes) {
+        end = address + bytes;
+        return address;
+    }
+
+    /// Of the block that was loaded last.
+    long end() {
+        return end;
     }
 
     private NativeBuffer room(NativeBuffer old, int bytes) {

@@ -101,7 +101,8 @@ final class ColdReads {
         BlockBuffer buffer = buffers.take();
         byte[] value;
         try {
-            value = SSTable.value(DataBlock.find(table.loadCopy(block, buffer), key));
+            long entry = DataBlock.find(table.loadCopy(block, buffer), buffer.end(), key);
+            value = SSTable.value(entry, key.length, buffer.end(), null);
         } finally {
             buffers.giveBack(buffer);
         }
@@ -134,7 +135,7 @@ final class ColdReads {
                     entry = table.read(position, bytes, buffer);
                 }
                 if (DataBlock.isOf(entry, key)) {
-                    return SSTable.value(entry);
+                    return SSTable.value(entry, key.length, entry + bytes, null);
                 }
             }
         } finally {
@@ -146,7 +147,8 @@ final class ColdReads {
     /// @param entry the address of its first bytes
     private int entryBytes(long entry, long position) {
         long bytes = DataBlock.entryEnd(entry) - entry;
-        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE && bytes <= dataBytes - position;
+        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE
+                && Long.compareUnsigned(bytes, dataBytes - position) <= 0;
         table.require(position, whole ? null : "the hash index names what is no entry");
         return (int) bytes;
     }

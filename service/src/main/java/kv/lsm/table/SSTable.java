@@ -13,6 +13,7 @@ import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
 import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Mapped;
 import kv.lsm.memory.Memory;
 import kv.lsm.memory.RefCounted;
 
@@ -97,6 +98,7 @@ public final class SSTable extends RefCounted {
 
     void require(long offset, String problemOrNull) {
         if (problemOrNull != null) {
+            Mapped.throwPending(); // it may be that a page of it could not be read
             throw new CorruptionException(path, offset, problemOrNull);
         }
     }
@@ -194,18 +196,21 @@ public final class SSTable extends RefCounted {
     /// @param roomOrNull where the value may be put, and is returned, if it has just its length
     public byte[] get(byte[] key, long hash, byte[] roomOrNull, BlockBuffers buffers) {
         if (hashIndexOrNull != null) {
-            return value(hashIndexOrNull.find(key, hash, candidates), roomOrNull);
+            return value(hashIndexOrNull.find(key, hash, candidates), key.length, mapped + dataBytes, roomOrNull);
         }
         int block = index.find(key);
         if (block < 0) {
             return null;
         }
         if (mapped != 0 && !index.isCompressed(block)) {
-            return value(DataBlock.find(storedInPlace(block), key), roomOrNull);
+            long stored = storedInPlace(block);
+            long end = stored + payloadBytes(block);
+            return value(DataBlock.find(stored, end, key), key.length, end, roomOrNull);
         }
         BlockBuffer buffer = buffers.take();
         try {
-            return value(DataBlock.find(load(block, buffer), key), roomOrNull);
+            long entry = DataBlock.find(load(block, buffer), buffer.end(), key);
+            return value(entry, key.length, buffer.end(), roomOrNull);
         } finally {
             buffers.giveBack(buffer);
         }
@@ -257,18 +262,15 @@ public final class SSTable extends RefCounted {
     /// As [#get].
     ///
     /// @param entry its address, or 0 for none
-    static byte[] value(long entry) {
-        return value(entry, null);
-    }
-
-    private static byte[] value(long entry, byte[] roomOrNull) {
+    /// @param end of what it lies in
+    static byte[] value(long entry, int keyLength, long end, byte[] roomOrNull) {
         if (entry == 0) {
             return null;
         }
-        int length = DataBlock.valueLength(entry);
+        int length = DataBlock.valueLength(entry, keyLength, end);
         return length == EntryIterator.TOMBSTONE
                 ? DELETED
-                : Memory.copyOf(DataBlock.valueAddress(entry), length, roomOrNull);
+                : Memory.copyOf(DataBlock.valueAddress(entry, keyLength), length, roomOrNull);
     }
 
     /// The address of the entry at `position`, which the hash index names, if it is that of `key`, else 0.
@@ -283,10 +285,14 @@ public final class SSTable extends RefCounted {
         if (!DataBlock.isOf(entry, key)) {
             return 0;
         }
-        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE
-                && DataBlock.entryEnd(entry) <= mapped + dataBytes;
-        require(position, whole ? null : "the hash index names what is no entry");
+        int valueLength = DataBlock.valueLength(entry);
+        long end = position + DataBlock.ENTRY_HEADER_BYTES + key.length + Math.max(valueLength, 0);
+        require(position, isEntry(valueLength, end) ? null : "the hash index names what is no entry");
         return entry;
+    }
+
+    private boolean isEntry(int valueLength, long end) {
+        return valueLength >= EntryIterator.TOMBSTONE && end <= dataBytes;
     }
 
     /// The entries from `startOrNull` on.
@@ -329,14 +335,15 @@ public final class SSTable extends RefCounted {
         return index.bytes(block) - SSTableFormat.BLOCK_TRAILER_BYTES;
     }
 
-    /// Address of the plain payload of a block; in `buffer` when it cannot be read in place.
+    /// Address of the plain payload of a block, which ends where `buffer` says then; in it when it cannot be read
+    /// in place.
     long load(int block, BlockBuffer buffer) {
         if (mapped == 0) {
             return loadCopy(block, buffer);
         }
         long stored = storedInPlace(block);
         if (!index.isCompressed(block)) {
-            return stored;
+            return buffer.loaded(stored, payloadBytes(block));
         }
         // The decompressor is machine code, which a page that the disk cannot give would end with the process.
         long copy = buffer.storedRoom(index.bytes(block));
@@ -387,7 +394,7 @@ public final class SSTable extends RefCounted {
 
     private long plain(int block, long stored, BlockBuffer buffer) {
         if (!index.isCompressed(block)) {
-            return stored;
+            return buffer.loaded(stored, payloadBytes(block));
         }
         int payloadBytes = payloadBytes(block);
         int plainLength = BlockCompressor.plainLength(stored, payloadBytes);
@@ -395,7 +402,7 @@ public final class SSTable extends RefCounted {
             long plain = buffer.plainRoom(plainLength);
             if (BlockCompressor.decompress(stored, payloadBytes, plain, plainLength)) {
                 require(index.start(block), DataBlock.problem(plain, plainLength));
-                return plain;
+                return buffer.loaded(plain, plainLength);
             }
         }
         throw new CorruptionException(path, index.start(block), "a compressed data block cannot be decompressed");
@@ -422,9 +429,8 @@ public final class SSTable extends RefCounted {
 
     private void checkBlock(int block, long address, int checksum) {
         int payloadBytes = payloadBytes(block);
-        if (Memory.getInt(address + payloadBytes) != checksum) {
-            throw new CorruptionException(path, index.start(block), "a data block does not match its checksum");
-        }
+        boolean fits = Memory.getInt(address + payloadBytes) == checksum;
+        require(index.start(block), fits ? null : "a data block does not match its checksum");
         if (!index.isCompressed(block)) {
             require(index.start(block), DataBlock.problem(address, payloadBytes));
         }

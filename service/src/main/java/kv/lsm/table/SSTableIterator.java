@@ -8,10 +8,14 @@ public final class SSTableIterator implements EntryIterator {
     private final BlockBuffer buffer;
     private final ReadAhead aheadOrNull;
     private int nextBlock;
+    /// 0 where it was let go of.
     private long payload;
     private int count;
     private int index;
-    private long entry;
+    /// Of the current entry; each is asked for once and held against the block's end, see [kv.lsm.memory.Mapped].
+    private long entryAt;
+    private int keyLength;
+    private int valueLength;
 
     /// @param aheadOrNull what blocks are read through; null to read them one by one, in place where they are
     /// mapped
@@ -23,7 +27,7 @@ public final class SSTableIterator implements EntryIterator {
             try {
                 nextBlock = Math.max(table.blockOf(startOrNull), 0);
                 loadNextBlock();
-                index = DataBlock.firstAtLeast(payload, startOrNull);
+                index = DataBlock.firstAtLeast(payload, buffer.end(), count, startOrNull);
             } catch (RuntimeException | InternalError e) {
                 close();
                 throw e;
@@ -34,7 +38,7 @@ public final class SSTableIterator implements EntryIterator {
     private void loadNextBlock() {
         nextBlock++;
         loadBlock();
-        count = DataBlock.count(payload);
+        count = DataBlock.count(payload, buffer.end());
         index = 0;
     }
 
@@ -53,17 +57,20 @@ public final class SSTableIterator implements EntryIterator {
         } else if (payload == 0) {
             loadBlock();
         }
-        entry = DataBlock.entry(payload, count, index);
+        long end = buffer.end();
+        long entry = DataBlock.entry(payload, end, count, index);
+        keyLength = DataBlock.keyLength(entry, end);
+        valueLength = DataBlock.valueLength(entry, keyLength, end);
+        entryAt = entry - payload;
         index++;
         return true;
     }
 
     private long entry() {
-        if (entry == 0) {
+        if (payload == 0) {
             loadBlock();
-            entry = DataBlock.entry(payload, count, index - 1);
         }
-        return entry;
+        return payload + entryAt;
     }
 
     @Override
@@ -73,17 +80,17 @@ public final class SSTableIterator implements EntryIterator {
 
     @Override
     public int keyLength() {
-        return DataBlock.keyLength(entry());
+        return keyLength;
     }
 
     @Override
     public long valueAddress() {
-        return DataBlock.valueAddress(entry());
+        return DataBlock.valueAddress(entry(), keyLength);
     }
 
     @Override
     public int valueLength() {
-        return DataBlock.valueLength(entry());
+        return valueLength;
     }
 
     @Override
@@ -99,7 +106,6 @@ public final class SSTableIterator implements EntryIterator {
                 aheadOrNull.letGo();
             }
             payload = 0;
-            entry = 0;
         }
     }
 

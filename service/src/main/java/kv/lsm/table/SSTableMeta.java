@@ -6,6 +6,7 @@ import kv.lsm.CorruptionException;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
+import kv.lsm.memory.Mapped;
 
 /// What of a table is read and checked once, when it is opened: footer, index, filter and, of a mapped table,
 /// hash index. The index is copied to native memory, some 36 bytes a block; the others are read in place in a
@@ -42,6 +43,7 @@ final class SSTableMeta {
             filterOrNull = readFilter(
                     mapped != 0 ? mapped + footer.filterOffset() : copy + footer.filterOffset() - footer.indexOffset());
             hashIndexOrNull = mapped == 0 ? null : readHashIndex(mapped + footer.hashIndexOffset());
+            Mapped.throwPending();
         } catch (IOException | RuntimeException | InternalError e) { // the last: of a mapped page that cannot be read
             free();
             throw e;
@@ -116,6 +118,7 @@ final class SSTableMeta {
 
     private void require(long offset, String problemOrNull) {
         if (problemOrNull != null) {
+            Mapped.throwPending(); // it may be that a page of it could not be read
             throw new CorruptionException(path, offset, problemOrNull);
         }
     }

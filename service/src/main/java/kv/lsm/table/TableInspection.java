@@ -156,7 +156,8 @@ public final class TableInspection {
                 lookUp(tableOrNull, key, entry, block, buffers);
             }
             int valueLength = DataBlock.valueLength(entry);
-            consumer.entry(DataBlock.keyAddress(entry), key.length, DataBlock.valueAddress(entry), valueLength);
+            consumer.entry(
+                    DataBlock.keyAddress(entry), key.length, DataBlock.valueAddress(entry, key.length), valueLength);
             smallest = smallest == null ? key : smallest;
             largest = key;
             entries++;
