@@ -5,17 +5,20 @@ root).
 
     begin   how far apart two loadgens on two hosts begin, by a server that notes when it hears of each first
     start   four hosts: from `kvstudy run` to the launch of the first service
-    idle    a duet of the service beside itself on this machine, and the same while a cluster that nobody uses
-            waits there, in turn: p50, CPU per request, and the CPU of the idle worker
-    one     the same duet here, and here by `--hosts` of one host at 127.0.0.1, in turn: p50, CPU per request
+    idle    one service, loaded in slices: in half of them the worker of a cluster that nobody uses waits on
+            this machine, in the others it is stopped (SIGSTOP): p50, CPU per request, and the worker's CPU.
+            What differs between two launches of the service, often more than 3 %, is on both sides
+    one     a duet of the service beside itself here, and here by `--hosts` of one host at 127.0.0.1, in turn:
+            p50, CPU per request
 
-A duet's slices resolve nanoseconds; what is compared is the mean of its two sides, by the rule of the pages:
-*the same within 3 %*, a difference, or *cannot tell*. Exits with 1 when a goal below is missed; *cannot tell*
-misses it.
+Slices resolve nanoseconds. Of `idle` a launch is one ratio, judged as a duet's; of `one` the mean of a duet's
+two sides is compared by the rule of the pages. Each says *the same within 3 %*, a difference, or *cannot
+tell*. Exits with 1 when a goal below is missed; *cannot tell* misses it.
 """
 
 import argparse
 import json
+import math
 import random
 import selectors
 import socket
@@ -24,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,12 +36,17 @@ import numpy as np
 import psutil
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "hosts"), str(ROOT / "tests" / "measure")]
+sys.path[:0] = [
+    str(ROOT),
+    *(str(ROOT / folder) for folder in ("tests/hosts", "tests/measure", "service/bench")),
+]
 
 from namespaces import Namespaces, missing, this_machine
 from project import UNDISTURBED, Project
+from served import Bench
 
 from kvstudy.analyse.comparison.pairs import pair
+from kvstudy.analyse.comparison.stopping import looked_at
 from kvstudy.analyse.comparison.words import SAME, word
 from kvstudy.hosts.process import wait_until
 from kvstudy.project import loadgen_binary
@@ -49,6 +58,11 @@ TO_LAUNCH_S_MAX = 15.0
 IDLE_SHARE_MAX = 0.005
 SAME_WITHIN = 0.03
 LEADS_S = (3.0, 6.0, 12.0)
+# Of `idle`: the worker beats once a second, so a slice has two of its beats.
+SLICES = ["-c", "4", "-t", "1", "-R", "10000", "-d", "70s", "--warmup", "8s", "--slice", "2s"]
+SLICES += ["--settle", "200ms", "--gap", "50ms..150ms", "--order", "random"]
+SWITCH_AHEAD_S = 0.02
+RECORDS = 100_000
 P50, CPU = MEASURES = ("p50, us", "CPU per request, us")
 
 
@@ -176,6 +190,106 @@ def start(hosts: Namespaces, project: Project, _rounds: int) -> bool:
 # ---- an idle worker beside a measurement -------------------------------------------------------------------
 
 
+def idle(hosts: Namespaces, project: Project, rounds: int) -> bool:
+    file = hosts.yaml(a=["service"], b=["generator"])
+    assert project.finished(project.kvstudy("hosts", "up", file))[0] == 0
+    ratios: dict[str, list[float]] = {name: [] for name in MEASURES}
+    shares = []
+    try:
+        worker = psutil.Process(hosts.pid_of("a", "dask_host"))
+        for number in range(rounds):
+            found, share = with_and_without(worker, seed=number + 1)
+            shares.append(share)
+            for name in MEASURES:
+                ratios[name].append(math.log(found[name]))
+            print(
+                f"round {number + 1} of {rounds}: "
+                + ", ".join(f"{name.partition(',')[0]} {found[name]:.4f}" for name in MEASURES),
+                flush=True,
+            )
+    finally:
+        assert project.finished(project.kvstudy("hosts", "down", file))[0] == 0
+    all_shares = ", ".join(f"{100 * share:.2f}" for share in sorted(shares))
+    middle = statistics.median(shares)
+    met = [
+        is_met(
+            "CPU of the idle worker",
+            f"{100 * middle:.2f} % of a core (by round: {all_shares})",
+            f"{100 * IDLE_SHARE_MAX:g} %",
+            middle <= IDLE_SHARE_MAX,
+        )
+    ]
+    for name, better in zip(MEASURES, ("lower", "less"), strict=True):
+        of = looked_at(ratios[name], SAME_WITHIN)
+        said = word(of["low"], of["high"], of["p"], of["p_same"], better, of["launches"])
+        found = f"{of['ratio']:.4f} [{of['low']:.4f}, {of['high']:.4f}] of {rounds} launches: {said}"
+        what = f"{name.partition(',')[0]} beside an idle worker, to that while it is stopped"
+        met.append(is_met(what, found, f"the same within {100 * SAME_WITHIN:g} %", said == SAME))
+    return all(met)
+
+
+def with_and_without(worker: psutil.Process, seed: int) -> tuple[dict[str, float], float]:
+    """Of one launch the ratio of each measure, with the worker to without, and the share of a core that the
+    worker used while it was not stopped."""
+    with Bench("idle-worker") as bench:
+        service = bench.service("service", {"memtable_bytes": "4m"})
+        bench.fill(service, RECORDS)
+        target = f"{service.url}/v0/entity?id=idle"
+        urllib.request.urlopen(urllib.request.Request(target, b"x" * 100, method="PUT"), timeout=10).close()
+        result_file = bench.folder / "slices.json"
+        command = [str(loadgen_binary(ROOT)), *SLICES, "--seed", str(seed), "--alternate", target, target]
+        planned = json.loads(subprocess.check_output([*command, "--print-slices"]))["slices"]
+        start_s = time.time() + 2.0
+        at = datetime.fromtimestamp(start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        generator = subprocess.Popen(
+            [*command, "--start-at", at, "--json", str(result_file)], stdout=subprocess.DEVNULL
+        )
+        (served,) = service.pids
+        cpu_ns, idle_cpu_s, idle_s = {}, 0.0, 0.0
+        try:
+            for one in planned:
+                wait_to(start_s + one["start_ns"] / 1e9 - SWITCH_AHEAD_S)
+                (worker.resume if one["server"] == "A" else worker.suspend)()
+                wait_to(start_s + one["counted_from_ns"] / 1e9)
+                before, used, begun = threads_cpu_ns(served), threads_cpu_ns(worker.pid), time.monotonic()
+                wait_to(start_s + one["end_ns"] / 1e9)
+                cpu_ns[one["slice"]] = threads_cpu_ns(served) - before
+                if one["server"] == "A" and one["measured"]:
+                    idle_cpu_s += (threads_cpu_ns(worker.pid) - used) / 1e9
+                    idle_s += time.monotonic() - begun
+            code = generator.wait(60)
+        finally:
+            worker.resume()
+            generator.kill()
+            generator.wait()
+        assert code == 0, f"loadgen ended with {code}"
+        slices = json.loads(result_file.read_text())["alternate"]["slices"]
+    p50, cpu = ({"A": [], "B": []} for _ in MEASURES)
+    for one in slices:
+        p50[one["server"]].append(one["response_time_ns"]["percentiles"]["50"])
+        cpu[one["server"]].append(cpu_ns[one["slice"]] / one["response_time_ns"]["count"])
+    ratios = (statistics.median(sides["A"]) / statistics.median(sides["B"]) for sides in (p50, cpu))
+    return dict(zip(MEASURES, ratios, strict=True)), idle_cpu_s / idle_s
+
+
+def wait_to(at_s: float) -> None:
+    time.sleep(max(0.0, at_s - time.time()))
+
+
+def threads_cpu_ns(pid: int) -> int:
+    """Of all threads that live."""
+    found = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            found += int((thread / "schedstat").read_text().split()[0])
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+# ---- one host through Dask ---------------------------------------------------------------------------------
+
+
 def measured(project: Project, *more: object) -> SealedRun:
     before = {run.path for run in sealed_runs(project.raw)} if project.raw.is_dir() else set()
     experiment = project.experiment(
@@ -183,7 +297,7 @@ def measured(project: Project, *more: object) -> SealedRun:
         jvm={"heap": ["128m", "129m"]},  # a duet needs a factor, and this one is none
         service={"memtable_bytes": "4m"},
         workload="get",
-        fill={"records": 100_000},
+        fill={"records": RECORDS},
         connections=4,
         rate=10_000,
         duration="10s",
@@ -218,33 +332,6 @@ def figures(run: SealedRun) -> dict[str, float]:
     return {name: float(by_side[name].mean()) for name in MEASURES}
 
 
-def idle(hosts: Namespaces, project: Project, rounds: int) -> bool:
-    file = hosts.yaml(a=["service"], b=["generator"])
-    alone: list[dict[str, float]] = []
-    beside: list[dict[str, float]] = []
-    shares, order = [], random.Random(7)
-    for number in range(rounds):
-        for is_beside in order.sample([False, True], 2):
-            if is_beside:
-                run, share = beside_an_idle_worker(hosts, project, file)
-                beside.append(figures(run))
-                shares.append(share)
-            else:
-                alone.append(figures(measured(project)))
-        print(f"round {number + 1} of {rounds} done", flush=True)
-    all_shares = ", ".join(f"{100 * share:.2f}" for share in sorted(shares))
-    middle = statistics.median(shares)
-    met = [
-        is_met(
-            "CPU of the idle worker",
-            f"{100 * middle:.2f} % of a core (by round: {all_shares})",
-            f"{100 * IDLE_SHARE_MAX:g} %",
-            middle <= IDLE_SHARE_MAX,
-        )
-    ]
-    return all([*met, *are_same(alone, "alone", beside, "beside it")])
-
-
 def are_same(
     before: list[dict[str, float]], called: str, after: list[dict[str, float]], other: str
 ) -> list[bool]:
@@ -255,22 +342,6 @@ def are_same(
         found = f"{np.median(ours):.2f} {called}, {np.median(theirs):.2f} {other}, {ratio}: {said}"
         met.append(is_met(name, found, f"the same within {100 * SAME_WITHIN:g} %", said == SAME))
     return met
-
-
-def beside_an_idle_worker(hosts: Namespaces, project: Project, file: Path) -> tuple[SealedRun, float]:
-    """And the share of a core that the worker used."""
-    assert project.finished(project.kvstudy("hosts", "up", file))[0] == 0
-    try:
-        worker = psutil.Process(hosts.pid_of("a", "dask_host"))
-        before, begun = worker.cpu_times(), time.monotonic()
-        run = measured(project)
-        after, length_s = worker.cpu_times(), time.monotonic() - begun
-    finally:
-        assert project.finished(project.kvstudy("hosts", "down", file))[0] == 0
-    return run, (after.user + after.system - before.user - before.system) / length_s
-
-
-# ---- one host through Dask ---------------------------------------------------------------------------------
 
 
 def one(_hosts: Namespaces, project: Project, rounds: int) -> bool:
