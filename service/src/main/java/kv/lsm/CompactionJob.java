@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Mapped;
 import kv.lsm.table.SSTable;
 
 /// Carries out one [CompactionChoice]: merges the inputs into new tables. Reads and writes go on meanwhile.
@@ -51,6 +52,7 @@ final class CompactionJob {
                     writer.add(entries);
                 }
             }
+            Mapped.throwPending();
             return writer.finish();
         }
     }

@@ -3,6 +3,7 @@ package kv.lsm;
 import java.io.IOException;
 import java.util.List;
 import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Mapped;
 
 /// The thread that writes frozen memtables to tables of level 0, the oldest first, and gets the next log ready
 /// before. What fails for a reason that may pass is tried again ([Retry]): the memtable and its log stay.
@@ -67,10 +68,19 @@ final class Flusher {
             if (!Retry.mayPass(e) || drain) { // a memtable without a log: its writes would be gone
                 throw e;
             }
-            retry.failed(e, bytesNeeded());
-            retry.await(work);
-            return false;
+            tryAgainLater(e);
+        } catch (InternalError e) { // a log is mapped, and the disk could not give a page of it
+            if (drain) {
+                throw files.unreadablePage(e);
+            }
+            tryAgainLater(files.unreadablePage(e));
         }
+        return false;
+    }
+
+    private void tryAgainLater(Exception e) {
+        retry.failed(e, bytesNeeded());
+        retry.await(work);
     }
 
     /// Before a flush, or writers would wait for it. Where the disk is full the flush may make the room: true
@@ -178,6 +188,7 @@ final class Flusher {
             while (entries.next()) {
                 writer.add(entries);
             }
+            Mapped.throwPending();
             return writer.finish();
         }
     }

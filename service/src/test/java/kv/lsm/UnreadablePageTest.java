@@ -178,6 +178,40 @@ class UnreadablePageTest {
         }
     }
 
+    /// Its records are nowhere else: it must not end writing, and be tried until the disk gives them again.
+    @Test
+    void aFlushOfALogThatCannotBeReadIsTriedAgainAndTheRestGoesOn() throws Exception {
+        try (LsmStore store = (LsmStore) LsmStore.open(options(Compression.NONE))) {
+            for (int i = 0; i < KEYS; i++) {
+                store.put(key(i), key(i));
+            }
+            Path log;
+            try (Stream<Path> files = Files.list(directory)) {
+                log = files.filter(file -> file.toString().endsWith(".log"))
+                        .min(Path::compareTo)
+                        .orElseThrow();
+            }
+            byte[] content = Files.readAllBytes(log);
+            try (FileChannel channel = FileChannel.open(log, StandardOpenOption.WRITE)) {
+                channel.truncate(0);
+            }
+            assertThatThrownBy(() -> store.administration().flush(() -> false))
+                    .isInstanceOf(AttemptFailedException.class)
+                    .hasMessageContaining("a flush failed and is tried again")
+                    .hasMessageContaining("could not be read");
+            assertThat(store.isWritable()).isTrue();
+            store.put(key(KEYS), key(7));
+            assertThat(store.get(key(KEYS))).isEqualTo(key(7));
+            assertThat(filesLike(".table")).isZero();
+            Files.write(log, content, StandardOpenOption.WRITE); // the disk can give it again
+            Eventually.holds(() -> store.metrics().flushes() == 1);
+            assertThat(filesLike(FileNames.TEMPORARY)).isZero();
+            for (int i = 0; i < KEYS; i++) {
+                assertThat(store.get(key(i))).isEqualTo(key(i));
+            }
+        }
+    }
+
     private long filesLike(String suffix) {
         try (Stream<Path> files = Files.list(directory)) {
             return files.filter(file -> file.toString().endsWith(suffix)).count();
