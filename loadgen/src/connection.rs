@@ -7,6 +7,7 @@ use crate::alternation::Server;
 use crate::due::{Due, DueRequests, SharedQueue};
 use crate::http::AnswerReader;
 use crate::http::request::Batch;
+use crate::lateness::OwnLateness;
 use crate::socket::{Received, Socket};
 use crate::tls::{Agreed, Tls};
 use crate::uniform::NEVER;
@@ -52,7 +53,7 @@ pub struct Connection<'a> {
     pub sent_ns: u64,
     pub answered: u32,
     /// How much of the last send's lateness was the generator's own.
-    pub own_late_ns: u64,
+    pub own_late: OwnLateness,
     pub reader: AnswerReader,
     /// What the kernel had no room for yet.
     unwritten: Vec<u8>,
@@ -82,7 +83,7 @@ impl<'a> Connection<'a> {
             batch_due_ns: 0,
             sent_ns: 0,
             answered: 0,
-            own_late_ns: 0,
+            own_late: OwnLateness::default(),
             reader: AnswerReader::new(capture),
             unwritten: Vec::new(),
             failures: 0,

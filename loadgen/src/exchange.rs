@@ -1,6 +1,8 @@
 //! What a worker tells of requests that have left and of answers that have come. Times are monotonic
 //! nanoseconds.
 
+use crate::lateness::OwnLateness;
+
 /// Requests that have left.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
@@ -8,7 +10,7 @@ pub struct Sent {
     pub sent_ns: u64,
     pub requests: u32,
     /// How much of its lateness is the generator's own; none in a closed loop, where nothing is late.
-    pub own_late_ns: Option<u64>,
+    pub own_late: Option<OwnLateness>,
 }
 
 /// One answer.

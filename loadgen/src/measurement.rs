@@ -10,7 +10,8 @@ use hdrhistogram::Histogram;
 use crate::alternation::{Alternation, Server};
 use crate::errors::ErrorKind;
 use crate::exchange::{Answered, Sent};
-use crate::recorder::{Counts, Interval, LongHistogram, Phase, Recorder, SECOND_NS, add_counts, histogram};
+use crate::own_lateness::{OwnCounts, OwnLatenesses};
+use crate::recorder::{Interval, Phase, Recorder, SECOND_NS, add_counts, histogram};
 use crate::sample::Sample;
 use crate::slices::{SliceCounts, SliceRecorder};
 use crate::slowest::Slowest;
@@ -80,7 +81,7 @@ pub struct Measurement {
     slices: Option<SliceRecorder>,
     /// None at one rate.
     steps: Option<StepRecorder>,
-    own_lateness: LongHistogram,
+    own_lateness: OwnLatenesses,
     unanswered: Unanswered,
     /// See [`Measured::kept`].
     kept: u64,
@@ -106,7 +107,7 @@ pub struct Measured {
     /// Sampled rates in requests per second, and how often each was seen.
     pub rates_rps: BTreeMap<u64, u64>,
     /// What this thread itself made sends late by.
-    pub own_lateness: Counts,
+    pub own_lateness: OwnCounts,
     /// Lower bounds of the response times of measured requests that got no answer.
     pub unanswered: Histogram<u64>,
     /// Of the measured requests those answered before the end of sending, or behind it if they had left in
@@ -129,7 +130,7 @@ impl Default for Measurement {
             told: 0,
             slices: None,
             steps: None,
-            own_lateness: LongHistogram::default(),
+            own_lateness: OwnLatenesses::default(),
             unanswered: Unanswered::default(),
             kept: 0,
             busy_ns: 0,
@@ -173,8 +174,8 @@ impl Measurement {
         if let Some(steps) = &mut self.steps {
             steps.sent(sent);
         }
-        if let Some(own_ns) = sent.own_late_ns.filter(|_| self.recorder.is_measured(sent.due_ns)) {
-            self.own_lateness.record(own_ns, sent.requests);
+        if let Some(own) = sent.own_late.filter(|_| self.recorder.is_measured(sent.due_ns)) {
+            self.own_lateness.record(own, sent.requests);
         }
     }
 

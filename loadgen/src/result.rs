@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use jiff::Timestamp;
 
 use crate::opening_times::OpeningTimes;
+use crate::own_lateness::OwnHistograms;
 use crate::reconnecting::Reconnecting;
 use crate::recorder::{Interval, Latencies, Phase, add_counts, histogram};
 use crate::sample::SampledRequest;
@@ -34,7 +35,7 @@ pub struct RunResult {
     pub latencies: Latencies<Histogram<u64>>,
     /// Sampled requests per second of single threads.
     pub rates_rps: Histogram<u64>,
-    pub own_lateness: Histogram<u64>,
+    pub own_lateness: OwnHistograms,
     /// Connections that were open when the schedule began.
     pub open_at_start: usize,
     pub reconnecting: Reconnecting,

@@ -17,9 +17,10 @@ use crate::machine;
 use crate::opening_times::OpeningTimes;
 use crate::order::Order;
 use crate::output::print;
+use crate::own_lateness::OwnHistograms;
 use crate::plan::{Pacing, Plan};
 use crate::reconnecting::Reconnecting;
-use crate::recorder::{add_counts, histogram};
+use crate::recorder::histogram;
 use crate::result::{Intervals, RunResult, achieved_rate_rps, rate_histogram};
 use crate::sample;
 use crate::script::{self, MainState, ThreadLink};
@@ -113,7 +114,8 @@ fn merge(
 ) -> ((RunResult, Intervals), Option<Error>) {
     let mut tally = Tally::default();
     let mut rates = BTreeMap::<u64, u64>::new();
-    let (mut own_lateness, mut unanswered, mut busy_ns, mut kept) = (histogram(), histogram(), 0, 0);
+    let (mut own_lateness, mut unanswered) = (OwnHistograms::default(), histogram());
+    let (mut busy_ns, mut kept) = (0, 0);
     let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
     let (mut duration_ns, mut reconnecting) = (0, Reconnecting::default());
     let mut endpoints = BTreeMap::<String, u64>::new();
@@ -124,7 +126,7 @@ fn merge(
         let measured = outcome.measured;
         tally.add(&measured.tally);
         measured.rates_rps.iter().for_each(|(&rate, count)| *rates.entry(rate).or_default() += count);
-        add_counts(&mut own_lateness, &measured.own_lateness);
+        own_lateness.add(&measured.own_lateness);
         unanswered.add(&measured.unanswered).expect("both have the project's one shape");
         (busy_ns, kept) = (busy_ns + measured.busy_ns, kept + measured.kept);
         slices.resize_with(measured.slices.len(), SliceCounts::default);

@@ -6,6 +6,7 @@
 use hdrhistogram::Histogram;
 
 use crate::exchange::{Answered, Sent};
+use crate::own_lateness::{OwnCounts, OwnLatenesses};
 use crate::recorder::{Counts, Latencies, LongHistogram};
 use crate::steps::Steps;
 use crate::unanswered::Unanswered;
@@ -22,7 +23,7 @@ pub struct StepCounts {
     /// Answers that came within it, whatever step their requests are of: what its rate counts.
     pub answered_within: u64,
     pub latencies: Latencies<Counts>,
-    pub own_lateness: Counts,
+    pub own_lateness: OwnCounts,
     /// Lower bounds of the response times of what was due and got no answer.
     pub unanswered: Histogram<u64>,
     /// Time that all connections together waited for answers in it, whatever step their requests are of.
@@ -37,7 +38,7 @@ struct Recording {
     late_sent: u64,
     answered_within: u64,
     latencies: Latencies<LongHistogram>,
-    own_lateness: LongHistogram,
+    own_lateness: OwnLatenesses,
     unanswered: Unanswered,
     busy_ns: u64,
 }
@@ -45,7 +46,8 @@ struct Recording {
 impl Recording {
     fn make_room(&mut self) {
         let Latencies { response, service, lateness } = &mut self.latencies;
-        [response, service, lateness, &mut self.own_lateness].into_iter().for_each(LongHistogram::make_room);
+        [response, service, lateness].into_iter().for_each(LongHistogram::make_room);
+        self.own_lateness.make_room();
     }
 }
 
@@ -90,7 +92,7 @@ impl StepRecorder {
         let Some(recording) = self.of(sent.due_ns) else { return };
         recording.sent += u64::from(sent.requests);
         recording.latencies.lateness.record(sent.sent_ns.saturating_sub(sent.due_ns), sent.requests);
-        recording.own_lateness.record(sent.own_late_ns.unwrap_or(0), sent.requests);
+        recording.own_lateness.record(sent.own_late.unwrap_or_default(), sent.requests);
     }
 
     /// Called at least once in some seconds.
@@ -163,6 +165,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::lateness::OwnLateness;
     use crate::steps::Step;
 
     const MS: u64 = 1_000_000;
@@ -187,7 +190,7 @@ mod tests {
             [(1049, 1060), (1050, 1051), (1149, 1150), (1149, 2000), (1150, 1249), (1249, 1300)]
         {
             let (due_ns, sent_ns) = (due_ms * MS, due_ms * MS);
-            steps.sent(&Sent { due_ns, sent_ns, requests: 1, own_late_ns: Some(0) });
+            steps.sent(&Sent { due_ns, sent_ns, requests: 1, own_late: Some(OwnLateness::default()) });
             steps.answered(&answer(due_ms, answered_ms));
         }
         steps.unanswered(1048 * MS, 9);

@@ -13,10 +13,14 @@
 //!   measurement can bear.
 //!
 //! Neither, and still late: the connections were taken all the time. Then the service was slow, or they were
-//! too few.
+//! too few. Or they were lost: what the generator paused before it tried again is no fault of it, but may be
+//! more than the measurement can bear.
+
+use std::ops::RangeInclusive;
 
 use hdrhistogram::Histogram;
 
+use crate::own_lateness::OwnHistograms;
 use crate::statistics::{self, PRINTED_PERCENTILES};
 use crate::thread_use::ThreadUse;
 
@@ -24,8 +28,8 @@ use crate::thread_use::ThreadUse;
 pub struct Verdict {
     /// None if nobody can tell.
     pub generator_saturated: Option<bool>,
-    /// What kept requests from leaving in time; begins with `busy:`, `starved:` (the generator) or
-    /// `connections:`.
+    /// What kept requests from leaving in time; begins with `busy:`, `starved:` (the generator),
+    /// `connections:` or `reconnecting:`.
     pub reason: Option<String>,
     /// Of those that are printed, all percentiles of the response time of which the generator itself made too
     /// much to be bearable.
@@ -44,8 +48,8 @@ pub struct Facts<'a> {
     pub kept_share: f64,
     /// How late requests may leave.
     pub slack_us: u64,
-    /// The generator's own part of the lateness of sends, microseconds as all of them.
-    pub own_lateness: &'a Histogram<u64>,
+    /// What of the lateness of sends is not the service's, microseconds as all of them.
+    pub own_lateness: &'a OwnHistograms,
     pub lateness: &'a Histogram<u64>,
     pub response: &'a Histogram<u64>,
     pub connections: usize,
@@ -67,9 +71,9 @@ pub const IN_TIME_NS: u64 = OWN_LATENESS_US_MAX * 1000;
 const OWN_LATENESS_SHARE_MAX: f64 = 0.1;
 /// A percentile with fewer samples beyond it is that of single requests: it says nothing about the generator.
 const SAMPLES_BEYOND_MIN: f64 = 10.0;
-/// Own lateness at a percentile from the median up to this is held against the whole run; elsewhere only that
+/// Own lateness at a percentile from the median up to p99 is held against the whole run; elsewhere only that
 /// percentile is.
-const JUDGED_PERCENTILE_MIN: f64 = 50.0;
+const JUDGED_PERCENTILES: RangeInclusive<f64> = 50.0..=JUDGED_PERCENTILE_MAX;
 const JUDGED_PERCENTILE_MAX: f64 = 99.0;
 /// Connections that waited for answers for this share of the time left no room for what fell due.
 const CONNECTIONS_BUSY_SHARE_MIN: f64 = 0.9;
@@ -80,16 +84,24 @@ pub fn kept_share(kept: u64, due: u64) -> f64 {
 }
 
 pub fn judge(facts: &Facts) -> Verdict {
-    let distorted_percentiles: Vec<f64> =
-        PRINTED_PERCENTILES.into_iter().filter(|&percentile| distorted(facts, percentile)).collect();
-    if let Some(reason) = out_of_time(facts).or_else(|| late_by_itself(facts, &distorted_percentiles)) {
+    let pauses = facts.own_lateness.pauses_of_all();
+    let by_fault = |percentile| distorts(facts, &facts.own_lateness.faults, percentile);
+    let by_pause = |percentile| distorts(facts, &pauses, percentile);
+    let distorted_percentiles: Vec<f64> = PRINTED_PERCENTILES
+        .into_iter()
+        .filter(|&percentile| by_fault(percentile) || by_pause(percentile))
+        .collect();
+    let judged = || PRINTED_PERCENTILES.into_iter().rev().filter(|at| JUDGED_PERCENTILES.contains(at));
+    let late_by_itself = || judged().find(|&at| by_fault(at)).map(|at| late_by_itself(facts, at));
+    if let Some(reason) = out_of_time(facts).or_else(late_by_itself) {
         return Verdict { generator_saturated: Some(true), reason: Some(reason), distorted_percentiles };
     }
     let unknown = facts.offered_rate_rps.is_none()
         && facts.threads.iter().any(|thread| thread.waited_for_cpu_ns.is_none());
     Verdict {
         generator_saturated: (!unknown).then_some(false),
-        reason: too_few_connections(facts),
+        reason: too_few_connections(facts)
+            .or_else(|| judged().find(|&at| by_pause(at)).map(|at| found_again_late(&pauses, at))),
         distorted_percentiles,
     }
 }
@@ -126,23 +138,28 @@ fn fell_behind(facts: &Facts) -> bool {
             > OWN_LATENESS_US_MAX + facts.slack_us
 }
 
-fn late_by_itself(facts: &Facts, distorted_percentiles: &[f64]) -> Option<String> {
-    let judged = JUDGED_PERCENTILE_MIN..=JUDGED_PERCENTILE_MAX;
-    let percentile = distorted_percentiles.iter().rev().find(|&percentile| judged.contains(percentile))?;
-    let own_us = statistics::percentile(facts.own_lateness, *percentile);
+fn late_by_itself(facts: &Facts, percentile: f64) -> String {
+    let own_us = statistics::percentile(&facts.own_lateness.faults, percentile);
     let waited = facts.threads.iter().map(waited_share).fold(0.0, f64::max);
-    Some(format!(
+    format!(
         "starved: requests left late by the generator's own fault: own lateness p{percentile} = \
             {own_us} us; a thread waited {:.1} % of the time for a CPU",
         waited * 100.0
-    ))
+    )
 }
 
-/// The generator's own lateness is too large a part of this percentile, and there are samples enough to say
-/// so.
-fn distorted(facts: &Facts, percentile: f64) -> bool {
-    let samples_beyond = facts.own_lateness.len() as f64 * (1.0 - percentile / 100.0);
-    let own_us = statistics::percentile(facts.own_lateness, percentile);
+fn found_again_late(pauses: &Histogram<u64>, percentile: f64) -> String {
+    format!(
+        "reconnecting: connections were lost, and the generator paused before it tried again: of the \
+            lateness of sends p{percentile} = {} us are such a pause at most",
+        statistics::percentile(pauses, percentile)
+    )
+}
+
+/// Lateness of this kind is too large a part of this percentile, and there are samples enough to say so.
+fn distorts(facts: &Facts, kind: &Histogram<u64>, percentile: f64) -> bool {
+    let samples_beyond = kind.len() as f64 * (1.0 - percentile / 100.0);
+    let own_us = statistics::percentile(kind, percentile);
     let response_us = statistics::percentile(facts.response, percentile);
     samples_beyond + 1e-6 >= SAMPLES_BEYOND_MIN
         && own_us > OWN_LATENESS_US_MAX
@@ -221,6 +238,7 @@ mod tests {
         /// As much as was achieved, unless it is said.
         kept_share: Option<f64>,
         own: Values<'a>,
+        pauses: Values<'a>,
         lateness: Values<'a>,
         response: Values<'a>,
         busy_share: f64,
@@ -237,6 +255,7 @@ mod tests {
                 achieved: 1000.0,
                 kept_share: None,
                 own: quick,
+                pauses: &[],
                 lateness: quick,
                 response,
                 busy_share: 0.3,
@@ -258,7 +277,7 @@ mod tests {
                 achieved_rate_rps: self.achieved,
                 kept_share: self.kept_share.unwrap_or(self.achieved / self.offered.unwrap_or(self.achieved)),
                 slack_us: self.slack_us,
-                own_lateness: &filled(self.own),
+                own_lateness: &OwnHistograms { faults: filled(self.own), pauses: filled(self.pauses) },
                 lateness: &filled(self.lateness),
                 response: &filled(self.response),
                 connections: 4,
@@ -446,6 +465,27 @@ mod tests {
             ..Run::default()
         };
         assert_eq!(at_p95.judged().distorted_percentiles, [95.0, 99.0, 99.5]);
+    }
+
+    #[test]
+    fn a_service_that_was_away_is_named_and_not_the_generator_which_paused_before_it_tried_again() {
+        let away = Run {
+            threads: &[thread(100, 0, 5)],
+            pauses: &[(26_000, 2600)],
+            lateness: &[(50, 7000), (100_000, 3000)],
+            response: &[(400, 7000), (100_000, 3000)],
+            ..Run::default()
+        };
+        let verdict = away.judged();
+        assert_eq!(verdict.generator_saturated, Some(false));
+        let reason = verdict.reason.unwrap();
+        assert!(reason.starts_with("reconnecting: ") && reason.contains("p99 = 26"), "{reason}");
+        assert_eq!(verdict.distorted_percentiles, [75.0, 90.0, 95.0, 99.0, 99.5, 99.9]);
+        let late: Values = &[(50, 9800), (3000, 200)];
+        let both = Run { own: late, ..away }.judged();
+        assert_eq!(both.generator_saturated, Some(false), "its 3 ms are little beside 100");
+        let both = Run { own: &[(20_000, 10_000)], ..away }.judged();
+        assert!(both.reason.unwrap().starts_with("starved: "));
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 mod common;
 
+use std::net::{Shutdown, TcpListener};
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use common::{Act, NullServer, OK, Run, Server, loadgen, run_command};
+use common::{Act, NullServer, OK, Run, Server, loadgen, run_command, serve};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Programs that keep one CPU busy, until dropped.
@@ -230,4 +233,52 @@ fn waiting_for_a_service_that_stalls_is_not_the_generators_lateness() {
     let (own, late) = (run.percentile("own_lateness", "90"), run.percentile("send_lateness", "90"));
     assert!(late >= 50_000, "late={late}");
     assert!(own < late / 2, "own={own} late={late}");
+}
+
+/// Answers for a second; then nobody listens, and nobody is connected, for another; then it answers again.
+/// Returns where.
+fn away_for_a_second() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = |stream| {
+        thread::spawn(|| serve(stream, &|_: u64, _: &str| Act::Answer(OK.to_owned()), &AtomicU64::new(0)))
+    };
+    thread::spawn(move || {
+        let mut streams = Vec::new();
+        // The first connection only looks whether somebody is there.
+        drop(listener.accept().unwrap());
+        for _ in 0..CONNECTIONS {
+            let (stream, _) = listener.accept().unwrap();
+            streams.push(stream.try_clone().unwrap());
+            answer(stream);
+        }
+        thread::sleep(Duration::from_secs(1));
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
+        drop(listener);
+        streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+        thread::sleep(Duration::from_secs(1));
+        TcpListener::bind(address).unwrap().incoming().flatten().for_each(|stream| drop(answer(stream)));
+    });
+    format!("http://{address}/")
+}
+
+const CONNECTIONS: usize = 20;
+
+#[test]
+fn a_service_that_was_away_is_not_taken_for_a_slow_generator() {
+    let (connections, began) = (format!("-c{CONNECTIONS}"), Instant::now());
+    let away = || loadgen(&["-R400", &connections, "-t1", "-d2500ms", &away_for_a_second()]);
+    // On a busy machine the generator may be late by itself too: then once more.
+    let run = std::iter::repeat_with(away)
+        .find(|run| run.percentile("own_lateness", "99") < 1000 || began.elapsed().as_secs() > 30)
+        .unwrap();
+    assert!(!saturated(&run), "{:?} {}", run.json["verdict"], run.json["reconnecting"]);
+    let reason = run.json["verdict"]["reason"].as_str().unwrap_or_else(|| panic!("{}", run.json["verdict"]));
+    assert!(reason.starts_with("reconnecting: "), "{reason}");
+    assert!(run.stderr.contains(&format!("note: {reason}")), "{}", run.stderr);
+    assert!(!run.stderr.contains("the generator was the limit"), "{}", run.stderr);
+    let late = &run.json["reconnecting"]["lateness"];
+    assert!((10_000..90_000).contains(&late["max_us"].as_u64().unwrap()), "{late}");
+    assert!(!run.json["verdict"]["distorted_percentiles"].as_array().unwrap().is_empty());
+    common::assert_follows_schema(&run);
 }

@@ -152,6 +152,9 @@ impl Total {
             document["addresses"] = json!(counts_by_name(parts, "/addresses"));
             document["connect_time"] = json!(latency(&connect)?);
         }
+        if let Some(lateness) = added(parts, "reconnecting", "lateness")? {
+            document["reconnecting"]["lateness"] = json!(latency(&lateness)?);
+        }
         if let (Some(full), Some(resumed)) =
             (added(parts, "tls", "handshake_time")?, added(parts, "tls", "resumed_handshake_time")?)
         {

@@ -55,7 +55,7 @@ struct Document<'a> {
     response_time_at_least: AtLeast,
     service_time: Latency,
     send_lateness: Latency,
-    /// The generator's own part of it.
+    /// What of it is the generator's own fault.
     own_lateness: Latency,
     threads: Vec<Thread>,
     rate_samples: RateSamples,
@@ -98,6 +98,7 @@ struct Reconnecting {
     reopened: u64,
     closed_s: f64,
     own_pause_s: f64,
+    lateness: Latency,
 }
 
 #[derive(Serialize)]
@@ -238,6 +239,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
             reopened: result.reconnecting.reopened,
             closed_s: seconds(result.reconnecting.closed_ns),
             own_pause_s: seconds(result.reconnecting.own_pause_ns),
+            lateness: latency(&result.own_lateness.pauses)?,
         },
         addresses: &result.endpoints,
         connect_time: latency(&result.opening_times.connect)?,
@@ -247,7 +249,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
         response_time_at_least: at_least(&result.at_least)?,
         service_time: latency(&result.latencies.service)?,
         send_lateness: latency(&result.latencies.lateness)?,
-        own_lateness: latency(&result.own_lateness)?,
+        own_lateness: latency(&result.own_lateness.faults)?,
         rate_samples: rate_samples(&result.rates_rps)?,
         threads: result
             .threads

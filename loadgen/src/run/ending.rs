@@ -82,7 +82,8 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
         result.verdict.distorted_percentiles.iter().map(|percentile| format!("p{percentile}")).collect();
     if !distorted.is_empty() {
         tell!(
-            "note: the generator itself was late, by over a tenth of the response time, at {}",
+            "note: over a tenth of the response time is the generator's own lateness, or its pauses \
+                before it tried to connect again, at {}",
             distorted.join(", ")
         );
     }

@@ -1,5 +1,6 @@
 //! What all threads found in each step, and whether the generator was the limit in it.
 
+use crate::own_lateness::OwnHistograms;
 use crate::plan::Plan;
 use crate::recorder::{Latencies, add_counts, histogram};
 use crate::result::StepResult;
@@ -31,14 +32,14 @@ fn one(
 ) -> StepResult {
     let (start_ns, end_ns) = (steps.start_ns(step), steps.end_ns(step).min(duration_ns));
     let mut latencies = Latencies { response: histogram(), service: histogram(), lateness: histogram() };
-    let (mut own_lateness, mut unanswered) = (histogram(), histogram());
+    let (mut own_lateness, mut unanswered) = (OwnHistograms::default(), histogram());
     let (mut sent, mut completed, mut late, mut late_sent, mut within, mut busy_ns) = (0, 0, 0, 0, 0, 0);
     for (_, OfThread { steps, .. }) in threads {
         let own = &steps[step];
         add_counts(&mut latencies.response, &own.latencies.response);
         add_counts(&mut latencies.service, &own.latencies.service);
         add_counts(&mut latencies.lateness, &own.latencies.lateness);
-        add_counts(&mut own_lateness, &own.own_lateness);
+        own_lateness.add(&own.own_lateness);
         unanswered.add(&own.unanswered).expect("both have the project's one shape");
         (sent, completed, late) = (sent + own.sent, completed + own.completed, late + own.late);
         (within, late_sent) = (within + own.answered_within, late_sent + own.late_sent);
@@ -74,7 +75,7 @@ fn one(
         late,
         at_least: AtLeast::of(&latencies.response, completed, &unanswered),
         latencies,
-        own_lateness,
+        own_lateness: own_lateness.faults,
         verdict,
     }
 }

@@ -70,7 +70,8 @@ impl Opening {
         if let Some(closed_ns) = connection.closed_ns.take() {
             self.reconnecting.reopened(closed_ns.max(start_ns), now, connection.pause_ns);
             // Had it been tried earlier, it might have been open earlier by as much.
-            connection.own_late_ns = connection.own_late_ns.max(connection.pause_ns);
+            let was_away = connection.failures > 1;
+            connection.own_late = connection.own_late.reopened(connection.pause_ns, was_away);
         }
     }
 
@@ -281,17 +282,18 @@ mod tests {
     use super::*;
     use crate::due::Due;
     use crate::endpoint::Endpoint;
+    use crate::lateness::OwnLateness;
     use crate::plan::tests::plan;
 
     #[test]
-    fn as_long_as_an_attempt_was_put_off_its_connection_is_late_by_the_generators_fault() {
+    fn as_long_as_an_attempt_was_put_off_its_connection_is_late_by_that_pause() {
         let plan = plan("-c1 -t1 -R1 http://h/");
         let endpoints: Endpoints = vec![Endpoint::Tcp(([127, 0, 0, 1], 80).into())].into();
         let mut opening = Opening::new(&plan, 0, [endpoints.clone(), endpoints], 1);
         let mut connection = Connection::new(0, 0, Due::Always, false, None);
         (opening.connecting, connection.closed_ns, connection.pause_ns) = (1, Some(100), 30);
         opening.has_opened(&mut connection, 0, 190);
-        assert_eq!((connection.own_late_ns, opening.connecting), (30, 0));
+        assert_eq!((connection.own_late, opening.connecting), (OwnLateness { fault_ns: 0, pause_ns: 30 }, 0));
         let (reconnecting, _, endpoints) = opening.finish();
         assert_eq!((reconnecting.closed_ns, reconnecting.own_pause_ns), (90, 30));
         assert_eq!(endpoints, [("127.0.0.1:80".to_owned(), 1)].into());

@@ -5,7 +5,6 @@ use crate::clock::now_ns;
 use crate::epoll::{ONCE, READABLE, WRITABLE};
 use crate::errors::ErrorKind;
 use crate::exchange::Sent;
-use crate::lateness::own_late_ns;
 use crate::plan::Pacing;
 
 impl Worker<'_> {
@@ -98,9 +97,9 @@ impl Worker<'_> {
             }
         }
         let leave_by_ns = due_ns + self.plan.slack_ns;
-        connection.own_late_ns = own_late_ns(leave_by_ns, sent_ns, free_ns, connection.own_late_ns);
-        let own_late_ns = (!closed_loop).then_some(connection.own_late_ns);
-        self.measurement.sent(&Sent { due_ns, sent_ns, requests: batch.requests, own_late_ns });
+        connection.own_late = connection.own_late.next(leave_by_ns, sent_ns, free_ns);
+        let own_late = (!closed_loop).then_some(connection.own_late);
+        self.measurement.sent(&Sent { due_ns, sent_ns, requests: batch.requests, own_late });
         if let Some(sample) = &mut self.measurement.sample {
             sample.sent(place, &bytes);
         }

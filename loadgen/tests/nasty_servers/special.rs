@@ -53,7 +53,7 @@ fn refuses() {
 fn refuses_then_accepts() {
     let run = at_ease(away_for_a_while, |run| {
         // Attempts enough for pauses as long as they get, and time enough behind them.
-        own_late_us(run) > OWN_PAUSE_US_MIN && run.count("completed") >= 20
+        late_by_pauses_us(run) > OWN_PAUSE_US_MIN && run.count("completed") >= 20
     });
     assert_eq!((run.code, &run.json["connections_open_at_start"]), (0, &4.into()), "{}", facts(&run));
     assert!((1..=4).contains(&run.count("lost")), "{}", facts(&run));
@@ -72,7 +72,7 @@ fn refuses_then_accepts() {
         "each waited one pause too long at most: {reconnecting}"
     );
     // What was due meanwhile left late by it, and by no more: half a second later no pause is under 25 ms.
-    let own_us = own_late_us(&run);
+    let own_us = late_by_pauses_us(&run);
     assert!(OWN_PAUSE_US_MIN < own_us && own_us <= 76_000.0 + waited_s * 1e6, "{own_us} us: {}", facts(&run));
     assert!(run.stderr.contains("the generator waited before it tried again"), "{}", facts(&run));
 }
@@ -109,8 +109,8 @@ fn away_for_a_while(times: u64) -> Run {
 /// Half a second after a server has gone no pause is under 25 ms.
 const OWN_PAUSE_US_MIN: f64 = 24_000.0;
 
-fn own_late_us(run: &Run) -> f64 {
-    run.json["own_lateness"]["max_us"].as_f64().unwrap()
+fn late_by_pauses_us(run: &Run) -> f64 {
+    run.json["reconnecting"]["lateness"]["max_us"].as_f64().unwrap()
 }
 
 /// Ten answers on one connection, and nobody listens any more.
