@@ -4,6 +4,7 @@
 //! Nothing after this module looks at the command line again.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,9 +16,10 @@ use crate::error::Error;
 use crate::part::Part;
 use crate::requests::{self, List, Request};
 use crate::schedule;
+use crate::script::Script;
 use crate::steps::Steps;
 use crate::target::Target;
-use crate::tls::{TlsClient, Trust};
+use crate::tls::{CaFile, TlsClient, Trust};
 use crate::uniform::Uniform;
 use crate::whole_file;
 
@@ -90,7 +92,7 @@ pub struct Plan {
     /// None: as soon as all connections are open.
     pub start_at: Option<Timestamp>,
     pub headers: Vec<(String, String)>,
-    pub script: Option<PathBuf>,
+    pub script: Option<Arc<Script>>,
     pub method: String,
     pub body: Option<Vec<u8>>,
     /// In turn, to each of two servers, which may be the same; a script makes its own.
@@ -196,7 +198,7 @@ impl Plan {
             quiet: args.quiet,
             start_at: args.start_at,
             headers: args.headers,
-            script: args.script,
+            script: args.script.map(Script::read).transpose()?.map(Arc::new),
             script_args: args.script_args,
             latency: args.latency,
             uncorrected: args.uncorrected,
@@ -336,18 +338,21 @@ fn alternate(args: &Args, url: &str, duration_ns: u64) -> Result<Alternate, Erro
 }
 
 fn tls(args: &Args, targets: [&Target; 2]) -> Result<[Option<TlsClient>; 2], Error> {
-    let trust = match &args.ca_file {
-        _ if args.insecure => Trust::Anybody,
-        Some(path) => Trust::File(path),
-        None => Trust::System,
-    };
     let option = if args.insecure { "--insecure" } else { "--ca-file" };
-    if !matches!(trust, Trust::System) && targets.iter().all(|target| target.scheme == "http") {
+    let is_typed = args.insecure || args.ca_file.is_some();
+    if is_typed && targets.iter().all(|target| target.scheme == "http") {
         return Err(Error::Failed(format!(
             "{option} is for https: {} has no certificate to check",
             args.url
         )));
     }
+    // Read once for both servers: it may be a pipe.
+    let file = args.ca_file.as_deref().map(CaFile::read).transpose()?;
+    let trust = match &file {
+        _ if args.insecure => Trust::Anybody,
+        Some(file) => Trust::File(file),
+        None => Trust::System,
+    };
     let client =
         |target: &Target| (target.scheme == "https").then(|| TlsClient::new(&target.host, trust)).transpose();
     let first = client(targets[0])?;

@@ -4,6 +4,7 @@
 //! Values go between them only through `thread:get` and `thread:set`, as copies.
 
 mod main_state;
+mod problem;
 mod statistics;
 mod worker_state;
 
@@ -11,9 +12,10 @@ pub use main_state::{MainState, Summary, ThreadLink};
 pub use statistics::Statistics;
 pub use worker_state::WorkerState;
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
-use mlua::{Lua, UserData, UserDataMethods};
+use mlua::{FromLua, IntoLua, Lua, UserData, UserDataMethods};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -22,6 +24,61 @@ use crate::probe::probe;
 use crate::target;
 
 const PRELUDE: &str = include_str!("script/prelude.lua");
+
+/// A script as it was read: once, for it may be a pipe. Each state runs the same bytes.
+#[derive(Debug)]
+pub struct Script {
+    path: PathBuf,
+    source: Vec<u8>,
+}
+
+impl Script {
+    pub fn read(path: PathBuf) -> Result<Self, Error> {
+        match std::fs::read(&path) {
+            Ok(source) => Ok(Self { path, source }),
+            Err(problem) => Err(Error::file(&path, format!("cannot read the script: {problem}"))),
+        }
+    }
+
+    /// What went wrong in it, in one line that begins with its place: file and line; where Lua has forgotten
+    /// the line, as behind `return wrk.format(…)`, the file and `what` went wrong.
+    fn failed(&self, what: &str, problem: &mlua::Error) -> Error {
+        let text = problem::message(problem);
+        if problem::has_place(&text) {
+            return Error::Failed(text);
+        }
+        let names_it = problem.downcast_ref::<Unusable>().is_some() || text.starts_with(what);
+        self.wrong(if names_it { text } else { format!("{what}: {text}") })
+    }
+
+    pub fn wrong(&self, what: impl fmt::Display) -> Error {
+        Error::file(&self.path, what)
+    }
+}
+
+/// What the script has put where something else must be, and where.
+#[derive(Debug)]
+struct Unusable(String);
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unusable {}
+
+/// A field that the script may have set to anything; `told` names it where it is of no use.
+fn field<T: FromLua>(table: &mlua::Table, name: impl IntoLua, told: &str) -> mlua::Result<T> {
+    table.get(name).map_err(|found: mlua::Error| {
+        mlua::Error::external(Unusable(format!("{told}: {}", problem::message(&found))))
+    })
+}
+
+/// The table `wrk`, if the script has left it there.
+fn wrk(lua: &Lua) -> mlua::Result<mlua::Table> {
+    field(&lua.globals(), "wrk", "wrk")
+}
 
 /// An address as scripts see it: something to print, to connect to and to assign to `thread.addr`.
 #[derive(Clone, Debug)]
@@ -34,15 +91,13 @@ impl UserData for Address {
 }
 
 /// A state in which the prelude and the script's file have run.
-fn load(plan: &Plan, path: &Path) -> Result<Lua, Error> {
-    let source = std::fs::read(path)
-        .map_err(|problem| Error::file(path, format!("cannot read the script: {problem}")))?;
+fn load(plan: &Plan, script: &Script) -> Result<Lua, Error> {
     // SAFETY: scripts are the user's own and may use everything that LuaJIT has, ffi and C modules included,
     // as in wrk2.
     let lua = unsafe { Lua::unsafe_new() };
-    prepare(&lua, plan, path).map_err(|problem| Error::Failed(message(&problem)))?;
-    let chunk = lua.load(source).set_name(format!("@{}", path.display()));
-    chunk.exec().map_err(|problem| Error::Failed(message(&problem)))?;
+    prepare(&lua, plan, &script.path).map_err(|problem| script.failed("", &problem))?;
+    let chunk = lua.load(script.source.as_slice()).set_name(format!("@{}", script.path.display()));
+    chunk.exec().map_err(|problem| script.failed("", &problem))?;
     Ok(lua)
 }
 
@@ -92,23 +147,6 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
     let package: mlua::Table = lua.globals().get("package")?;
     let search: String = package.get("path")?;
     package.set("path", format!("{0}/?.lua;{0}/?/init.lua;{search}", folder.display()))
-}
-
-/// A Lua error on one line: file, line and what is wrong, without the trace.
-fn message(error: &mlua::Error) -> String {
-    let text = match error {
-        mlua::Error::CallbackError { traceback, cause } => {
-            // The innermost line of the script is where the callback was called.
-            let place = traceback.lines().map(str::trim).find(|line| line.contains(".lua:"));
-            let place = place.and_then(|line| line.split(": in ").next()).map(|place| format!("{place}: "));
-            format!("{}{}", place.unwrap_or_default(), message(cause))
-        }
-        mlua::Error::RuntimeError(text) => text.clone(),
-        mlua::Error::SyntaxError { message, .. } => message.clone(),
-        other => other.to_string(),
-    };
-    let first = text.split("\nstack traceback:").next().unwrap_or_default();
-    first.trim_start_matches("runtime error: ").trim().replace('\n', " ")
 }
 
 /// Lets everything that scripts printed appear before what is printed next; Lua has a buffer of its own.

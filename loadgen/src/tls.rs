@@ -15,6 +15,7 @@ mod problem;
 mod trust;
 
 pub use client::{TlsClient, Trust};
+pub use trust::CaFile;
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 
 use common::{Act, OK, Run, Server, loadgen, script};
@@ -256,6 +257,82 @@ fn errors_in_every_other_place_name_file_and_line_too() {
         let (run, _) = run(source, &[]);
         assert_eq!(run.code, 1, "{source}: {}", run.stderr);
         assert!(run.stderr.contains(place), "{source}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn every_error_of_a_script_is_one_line_that_begins_with_its_path() {
+    for (source, place) in [
+        ("function request() return 5 end", ": request() must return a string, not a number"),
+        ("function request() end", ": request() must return a string, not nil"),
+        ("function request() return 'GET /' end", ": request() returned no request: "),
+        ("wrk = nil", ": wrk: nil is no table"),
+        ("function init() wrk = nil end", ": wrk: nil is no table"),
+        ("function setup(t) t.foo = 1 end", ": setup(): attempt to set an unknown field 'foo'"),
+        ("setup = 5", ": setup: a number is no function"),
+        ("function f() return 1 + f() end\nfunction request() return f() end", "stack overflow"),
+        ("error({ code = 5 })", ": an error without a text: table: 0x"),
+        ("function request() error() end", ": request(): an error without a text: nil"),
+        ("function done() error({}) end", ": done(): an error without a text: table: 0x"),
+        (
+            "function wrk.resolve() wrk.addrs = { '127.0.0.1' } end",
+            ": wrk.addrs[1]: a string is no address as wrk.lookup finds them",
+        ),
+        ("function wrk.resolve() wrk.addrs = {} end", ": wrk.resolve left no address in wrk.addrs"),
+        ("wrk.resolve = 5", ": wrk.resolve: a number is no function"),
+        ("wrk.headers = nil", ": wrk.format: attempt to index field 'headers' (a nil value)"),
+        ("wrk.headers = 5", ": wrk.headers: a number is no table"),
+        ("wrk.format = nil", ": wrk.format: nil is no function"),
+        ("wrk.host = {}", ": wrk.host: a table is no String"),
+        ("wrk.body = {}", ": wrk.format: the body must be text, a number or a boolean, not a table"),
+        ("wrk.method = nil", ": wrk.format: the method must be text, a number or a boolean, not a nil"),
+    ] {
+        let (run, _) = run(source, &[]);
+        assert_eq!(run.code, 1, "{source}: {}", run.stderr);
+        let told = run.stderr.lines().find(|line| !line.starts_with("note: ")).unwrap();
+        assert!(told.contains("script.lua:") && told.contains(place), "{source}: {told}");
+        assert!(told.starts_with('/') && !told.contains("wrk:2"), "{source}: {told}");
+        assert_eq!(run.stderr.lines().filter(|line| !line.starts_with("note: ")).count(), 1, "{told}");
+    }
+}
+
+/// Runs the program in a shell, which gives it a script that can be read only once.
+fn run_in_shell(command: &str) -> (Output, Vec<String>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heads = seen.clone();
+    let server = Server::start(move |_, head| {
+        heads.lock().unwrap().push(head.to_owned());
+        Act::Answer(OK.to_owned())
+    });
+    let command = command.replace("LOADGEN", env!("CARGO_BIN_EXE_loadgen")).replace("URL", &server.url());
+    let output = Command::new("timeout").args(["-k1", "20", "bash", "-c", &command]).output().unwrap();
+    let heads = seen.lock().unwrap().clone();
+    (output, heads)
+}
+
+#[test]
+fn a_script_may_be_a_pipe_which_can_be_read_only_once() {
+    let script = "function request() return wrk.format(\"PUT\", \"/x\") end";
+    for command in [
+        format!("LOADGEN -R20 -c2 -t2 -d300ms -s <(echo '{script}') URL"),
+        format!("echo '{script}' | LOADGEN -R20 -c2 -t2 -d300ms -s /dev/stdin URL"),
+    ] {
+        let (output, heads) = run_in_shell(&command);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(heads.len() >= 6 && heads.iter().all(|head| head.starts_with("PUT /x ")), "{heads:?}");
+    }
+}
+
+#[test]
+fn a_pipe_into_which_nobody_writes_a_script_is_waited_for_until_a_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let command =
+            format!("timeout --preserve-status -s {signal} 0.5 LOADGEN -R20 -s {} URL", pipe.display());
+        let (output, heads) = run_in_shell(&command);
+        assert_eq!((output.status.code(), heads.len()), (Some(code), 0), "{signal}");
     }
 }
 

@@ -3,12 +3,13 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use mlua::{AnyUserData, Function, Lua, UserData, UserDataFields, UserDataMethods};
 
 use super::statistics::Statistics;
-use super::{Address, load, message};
+use super::{Address, Script, field, load, wrk};
 use crate::args::Addresses;
 use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
@@ -68,34 +69,36 @@ pub struct Summary<'a> {
 
 pub struct MainState {
     lua: Lua,
+    script: Arc<Script>,
     threads: Vec<AnyUserData>,
 }
 
 impl MainState {
     pub fn new(plan: &Plan) -> Result<Self, Error> {
-        let path = plan.script.as_deref().expect("states are made for scripts only");
-        Ok(Self { lua: load(plan, path)?, threads: Vec::new() })
+        let script = plan.script.clone().expect("states are made for scripts only");
+        Ok(Self { lua: load(plan, &script)?, script, threads: Vec::new() })
     }
 
     /// Where threads connect to unless the script says otherwise: the first that `wrk.resolve` finds, or all
     /// of them.
     pub fn resolve(&self, plan: &Plan) -> Result<Endpoints, Error> {
         let resolve = || -> mlua::Result<Vec<Endpoint>> {
-            let wrk: mlua::Table = self.lua.globals().get("wrk")?;
-            let target = &plan.target;
-            wrk.get::<Function>("resolve")?.call::<()>((target.host.as_str(), target.service()))?;
-            let Some(found) = wrk.get::<Option<mlua::Table>>("addrs")? else { return Ok(Vec::new()) };
-            found
-                .sequence_values::<mlua::UserDataRef<Address>>()
+            let (table, target) = (wrk(&self.lua)?, &plan.target);
+            field::<Function>(&table, "resolve", "wrk.resolve")?
+                .call::<()>((target.host.as_str(), target.service()))?;
+            let found: Option<mlua::Table> = field(&wrk(&self.lua)?, "addrs", "wrk.addrs")?;
+            let Some(found) = found else { return Ok(Vec::new()) };
+            (1..=found.raw_len())
+                .map(|at| field::<mlua::UserDataRef<Address>>(&found, at, &format!("wrk.addrs[{at}]")))
                 .map(|address| Ok(address?.0.clone()))
                 .collect()
         };
-        let found = resolve().map_err(|problem| Error::Failed(message(&problem)))?;
+        let found = resolve().map_err(|problem| self.script.failed("wrk.resolve", &problem))?;
         if found.is_empty() {
             // Says why none can be reached, if none can.
             return plan
                 .reachable(0)
-                .and_then(|_| Err(Error::Failed("wrk.resolve left no address in wrk.addrs".to_owned())));
+                .and_then(|_| Err(self.script.wrong("wrk.resolve left no address in wrk.addrs")));
         }
         match (&plan.tls[0], plan.addresses) {
             // A handshake is more than the connection that was looked for.
@@ -118,17 +121,16 @@ impl MainState {
     pub fn setup(&mut self, link: ThreadLink, endpoints: Endpoints) -> Result<Endpoints, Error> {
         let endpoints = Rc::new(RefCell::new(endpoints));
         let thread = self.lua.create_userdata(Thread { link, endpoints: endpoints.clone() });
-        let thread = thread.map_err(|problem| Error::Failed(message(&problem)))?;
+        let thread = thread.map_err(|problem| self.script.failed("setup()", &problem))?;
         self.threads.push(thread.clone());
         let run = || -> mlua::Result<()> {
-            let globals = self.lua.globals();
-            globals.get::<mlua::Table>("wrk")?.set("thread", thread.clone())?;
-            match globals.get::<Option<Function>>("setup")? {
+            wrk(&self.lua)?.set("thread", thread.clone())?;
+            match field::<Option<Function>>(&self.lua.globals(), "setup", "setup")? {
                 Some(setup) => setup.call::<()>(thread),
                 None => Ok(()),
             }
         };
-        run().map_err(|problem| Error::Failed(message(&problem)))?;
+        run().map_err(|problem| self.script.failed("setup()", &problem))?;
         Ok(endpoints.borrow().clone())
     }
 
@@ -152,7 +154,7 @@ impl MainState {
             table.set("errors", errors)?;
             done.call::<()>((table, latency, requests))
         };
-        run().map_err(|problem| Error::Failed(message(&problem)))
+        run().map_err(|problem| self.script.failed("done()", &problem))
     }
 }
 

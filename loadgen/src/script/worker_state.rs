@@ -1,12 +1,13 @@
 //! The Lua state of one worker: `init`, `request`, `response`.
 
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mlua::{Function, Lua, UserData, UserDataFields, UserDataMethods};
 
-use super::{Address, load, message};
+use super::problem::{message, told_type};
+use super::{Address, Script, field, load, wrk};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::http::Captured;
@@ -19,7 +20,7 @@ const CALLS: &str = include_str!("calls.lua");
 
 pub struct WorkerState {
     lua: Lua,
-    path: PathBuf,
+    script: Arc<Script>,
     request: Option<Function>,
     response: Option<Function>,
     delay: Option<Function>,
@@ -53,7 +54,7 @@ impl UserData for OwnThread {
 /// The Host header, as wrk sets it just before `init`: it follows `wrk.host` and `wrk.port` where the script
 /// has changed them, and comes back where it has replaced `wrk.headers`.
 fn set_host(wrk: &mlua::Table, plan: &Plan) -> mlua::Result<()> {
-    let Some(headers) = wrk.get::<Option<mlua::Table>>("headers")? else { return Ok(()) };
+    let Some(headers) = field::<Option<mlua::Table>>(wrk, "headers", "wrk.headers")? else { return Ok(()) };
     let typed = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
     let set = headers.get::<Option<mlua::Value>>("Host")?;
     let untouched = set
@@ -61,8 +62,8 @@ fn set_host(wrk: &mlua::Table, plan: &Plan) -> mlua::Result<()> {
         .and_then(mlua::Value::as_string)
         .is_some_and(|host| host == plan.target.host_header().as_str());
     if set.is_none() || (untouched && !typed) {
-        let host: String = wrk.get::<Option<String>>("host")?.unwrap_or_default();
-        let port = wrk.get::<Option<String>>("port")?;
+        let host = field::<Option<String>>(wrk, "host", "wrk.host")?.unwrap_or_default();
+        let port = field::<Option<String>>(wrk, "port", "wrk.port")?;
         headers.set("Host", host_and_port(&host, port.as_deref()))?;
     }
     Ok(())
@@ -70,23 +71,22 @@ fn set_host(wrk: &mlua::Table, plan: &Plan) -> mlua::Result<()> {
 
 impl WorkerState {
     pub fn new(plan: &Plan, thread: usize) -> Result<Self, Error> {
-        let path = plan.script.as_deref().expect("worker states are made for scripts only");
-        let lua = load(plan, path)?;
+        let script = plan.script.clone().expect("worker states are made for scripts only");
+        let lua = load(plan, &script)?;
         let (stopped, address) = (Rc::new(Cell::new(false)), Rc::new(RefCell::new(None)));
-        let state =
-            Self { lua, path: path.to_owned(), request: None, response: None, delay: None, stopped, address };
+        let state = Self { lua, script, request: None, response: None, delay: None, stopped, address };
         state
             .prepare(plan.seed, plan.part.place(thread))
-            .map_err(|problem| Error::Failed(message(&problem)))?;
+            .map_err(|problem| state.script.failed("", &problem))?;
         Ok(state)
     }
 
     fn prepare(&self, seed: u64, thread: usize) -> mlua::Result<()> {
-        let wrk: mlua::Table = self.lua.globals().get("wrk")?;
-        wrk.set("thread", OwnThread { stopped: self.stopped.clone(), address: self.address.clone() })?;
+        wrk(&self.lua)?
+            .set("thread", OwnThread { stopped: self.stopped.clone(), address: self.address.clone() })?;
         // Seeds are doubles in Lua: 53 bits of the mixed seed are exact.
-        let math: mlua::Table = self.lua.globals().get("math")?;
-        let randomseed: Function = math.get("randomseed")?;
+        let math: mlua::Table = field(&self.lua.globals(), "math", "math")?;
+        let randomseed: Function = field(&math, "randomseed", "math.randomseed")?;
         randomseed.call::<()>((mix(seed, thread as u64) >> 11) as f64)
     }
 
@@ -108,8 +108,8 @@ impl WorkerState {
         *self.address.borrow_mut() = Some(address);
         let run = || -> mlua::Result<[Option<Function>; 3]> {
             let globals = self.lua.globals();
-            set_host(&globals.get("wrk")?, plan)?;
-            if let Some(init) = globals.get::<Option<Function>>("init")? {
+            set_host(&wrk(&self.lua)?, plan)?;
+            if let Some(init) = field::<Option<Function>>(&globals, "init", "init")? {
                 let args = self.lua.create_table()?;
                 args.set(0, plan.target.url.as_str())?;
                 for (index, arg) in plan.script_args.iter().enumerate() {
@@ -125,7 +125,7 @@ impl WorkerState {
             Ok(calls.map(|(name, call)| defined(name).then_some(call)))
         };
         [self.request, self.response, self.delay] =
-            run().map_err(|problem| Error::Failed(message(&problem)))?;
+            run().map_err(|problem| self.script.failed("init()", &problem))?;
         Ok(())
     }
 
@@ -145,10 +145,9 @@ impl WorkerState {
     /// The request of a script that makes none itself: `wrk.format()` with what it has set.
     pub fn default_request(&self) -> Result<Vec<u8>, Error> {
         let format = || -> mlua::Result<mlua::LuaString> {
-            let wrk: mlua::Table = self.lua.globals().get("wrk")?;
-            wrk.get::<Function>("format")?.call(())
+            field::<Function>(&wrk(&self.lua)?, "format", "wrk.format")?.call(())
         };
-        let request = format().map_err(|problem| Error::Failed(message(&problem)))?;
+        let request = format().map_err(|problem| self.script.failed("wrk.format", &problem))?;
         Ok(request.as_bytes().to_vec())
     }
 
@@ -160,24 +159,23 @@ impl WorkerState {
             Ok(mlua::Value::String(bytes)) => Ok(Some(bytes)),
             Ok(mlua::Value::Nil) if self.stopped() => Ok(None),
             Ok(other) => {
-                Err(Error::Failed(format!("request() must return a string, not a {}", other.type_name())))
+                let found = told_type(other.type_name());
+                Err(self.script.wrong(format!("request() must return a string, not {found}")))
             }
-            Err(problem) => Err(self.failed("request", &problem)),
+            Err(problem) => Err(self.script.failed("request()", &problem)),
         }
     }
 
-    /// With file and line; where Lua has forgotten the line, as behind `return wrk.format(…)`, with the
-    /// function.
-    fn failed(&self, function: &str, problem: &mlua::Error) -> Error {
-        let text = message(problem);
-        let has_place = text.split_once(": ").is_some_and(|(place, _)| place.contains(".lua:"));
-        if has_place { Error::Failed(text) } else { Error::file(&self.path, format!("{function}(): {text}")) }
+    /// What the script made is of no use.
+    pub fn wrong(&self, what: impl std::fmt::Display) -> Error {
+        self.script.wrong(what)
     }
 
     /// How long the script has a connection wait before its next request; none if it says nothing of that.
     pub fn delay_ns(&self) -> Result<Option<u64>, Error> {
         let Some(delay) = &self.delay else { return Ok(None) };
-        let delay_ms: Option<f64> = delay.call(()).map_err(|problem| self.failed("delay", &problem))?;
+        let delay_ms: Option<f64> =
+            delay.call(()).map_err(|problem| self.script.failed("delay()", &problem))?;
         Ok(Some((delay_ms.unwrap_or(0.0) * 1e6) as u64))
     }
 
@@ -190,6 +188,6 @@ impl WorkerState {
             }
             response.call::<()>((status, headers, self.lua.create_string(&captured.body)?))
         };
-        call().map_err(|problem| self.failed("response", &problem))
+        call().map_err(|problem| self.script.failed("response()", &problem))
     }
 }

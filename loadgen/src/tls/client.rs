@@ -1,13 +1,12 @@
 //! How TLS is spoken with one server: versions, HTTP/1.1, whom to trust, and by which name it is called.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::ServerName;
 
-use super::trust::{Anybody, Authorities};
+use super::trust::{Anybody, Authorities, CaFile};
 use crate::error::Error;
 
 /// Which certificates are accepted.
@@ -15,7 +14,7 @@ use crate::error::Error;
 pub enum Trust<'a> {
     System,
     /// `--ca-file`
-    File(&'a Path),
+    File(&'a CaFile),
     /// `--insecure`
     Anybody,
 }
@@ -34,7 +33,7 @@ impl TlsClient {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match trust {
             Trust::System => Arc::new(Authorities::of_the_system(provider.clone())?),
-            Trust::File(path) => Arc::new(Authorities::of_file(path, provider.clone())?),
+            Trust::File(file) => Arc::new(Authorities::of_file(file, provider.clone())?),
             Trust::Anybody => Arc::new(Anybody(provider.clone())),
         };
         let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();

@@ -1,6 +1,6 @@
 //! Which certificates are accepted: those that an authority vouches for, those of a file, or any.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
@@ -24,11 +24,24 @@ pub struct Authorities {
     own: Vec<CertificateDer<'static>>,
 }
 
+/// A file of certificates as it was read.
+#[derive(Debug)]
+pub struct CaFile {
+    path: PathBuf,
+    pem: Vec<u8>,
+}
+
+impl CaFile {
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let read = std::fs::read(path).map(|pem| Self { path: path.to_owned(), pem });
+        read.map_err(|problem| Error::file(path, format!("--ca-file: cannot read: {problem}")))
+    }
+}
+
 impl Authorities {
-    pub fn of_file(path: &Path, provider: Arc<CryptoProvider>) -> Result<Self, Error> {
-        let wrong = |problem: String| Error::file(path, format!("--ca-file: {problem}"));
-        let pem = std::fs::read(path).map_err(|problem| wrong(format!("cannot read: {problem}")))?;
-        let own = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+    pub fn of_file(file: &CaFile, provider: Arc<CryptoProvider>) -> Result<Self, Error> {
+        let wrong = |problem: String| Error::file(&file.path, format!("--ca-file: {problem}"));
+        let own = CertificateDer::pem_slice_iter(&file.pem).collect::<Result<Vec<_>, _>>();
         let own = own.map_err(|problem| wrong(format!("no certificate in PEM: {problem}")))?;
         if own.is_empty() {
             return Err(wrong("no certificate in it; it begins with -----BEGIN CERTIFICATE-----".to_owned()));

@@ -51,7 +51,8 @@ impl<'a> Source<'a> {
         let fixed = match &script {
             Some(script) if script.makes_requests() => None,
             Some(script) => {
-                let request = vec![Request::new(script.default_request()?)?];
+                let request =
+                    vec![Request::new(script.default_request()?).map_err(|problem| script.wrong(problem))?];
                 Some([(); 2].map(|()| Rotation::new(request.clone(), 0, 1)))
             }
             None => Some(
@@ -94,7 +95,7 @@ fn made<'s>(
         return Ok(Some((Bytes::Made(bytes), latest.1.clone())));
     }
     let batch = Batch::parse(&bytes)
-        .map_err(|HttpError(why)| Error::Failed(format!("request() returned no request: {why}")))?;
+        .map_err(|HttpError(why)| script.wrong(format!("request() returned no request: {why}")))?;
     if batch.requests > 1 {
         latest.0.clear();
         latest.0.extend_from_slice(&bytes);

@@ -131,6 +131,23 @@ fn https_works_with_scripts_closed_loops_alternation_parts_and_lists() {
 }
 
 #[test]
+fn the_authorities_of_two_servers_in_turn_may_come_through_a_pipe() {
+    let authority = Authority::new();
+    let start = || TlsServer::start(authority.identity(&["localhost"], |_| {}), |_, _| ok());
+    let (one, two) = (start(), start());
+    let options = "-R100 -c2 -t1 -d300ms --slice 50ms --alternate";
+    let command = format!(
+        "{} {options} {} {} --ca-file <(cat {})",
+        env!("CARGO_BIN_EXE_loadgen"),
+        one.url(),
+        two.url(),
+        authority.file()
+    );
+    let output = std::process::Command::new("bash").args(["-c", &command]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn large_bodies_go_through_in_both_directions() {
     let authority = Authority::new();
     let body = "x".repeat(3_000_000);
