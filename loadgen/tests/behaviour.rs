@@ -465,6 +465,39 @@ fn an_interrupted_run_prints_what_was_measured() {
 }
 
 #[test]
+fn an_interrupted_run_whose_results_cannot_be_kept_says_so() {
+    let server = Server::start(|_, _| answer());
+    let (_folder, path) = common::script("function done() error('in done') end");
+    let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R100", "-c1", "-t1", "-d60s", "--json", "/dev/full", "-s", &path, &server.url()])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    while server.requests() < 5 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    for told in ["script.lua:1: in done\n", "/dev/full: cannot write: No space left"] {
+        assert!(stderr.contains(told), "{stderr}");
+    }
+}
+
+#[test]
+fn every_limit_that_is_exceeded_is_told_and_the_first_is_the_exit_code() {
+    let server = Server::start(|number, _| if number % 2 == 0 { Act::Close } else { answer() });
+    let limits = ["--expect", "299", "--max-lateness", "1us", "--max-unanswered", "1%", "--spin", "off"];
+    let run = loadgen(&[&["-R100", "-c2", "-t1", "-d500ms"][..], &limits, &[&server.url()]].concat());
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    for told in ["unexpected answers: ", "sent too late: ", "too many requests without an answer: "] {
+        assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn an_interrupted_run_awaits_answers_for_two_seconds_whatever_the_timeout() {
     // Interrupted while requests are sent, and when only answers are awaited any more.
     for (duration, sleep_ms) in [("60s", 0), ("100ms", 1500)] {

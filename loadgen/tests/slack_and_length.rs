@@ -89,6 +89,17 @@ fn a_closed_loop_of_so_many_requests_ends_when_no_answers_come_any_more() {
 }
 
 #[test]
+fn a_closed_loop_that_is_over_before_its_warm_up_says_that_nothing_was_measured() {
+    let server = NullServer::start();
+    let options = ["--closed", "--requests", "10", "-c2", "-t1", "-d5s", "--warmup", "1s", &server.url];
+    let run = loadgen(&options);
+    assert_eq!((run.code, run.count("completed"), run.count("measured")), (0, 10, 0), "{}", run.stderr);
+    let told = "note: nothing was measured: all 10 answers are to requests of the warm-up";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert!(run.stdout.contains("-nan"), "{}", run.stdout);
+}
+
+#[test]
 fn a_connection_that_a_script_has_wait_for_longer_than_the_timeout_waits_for_no_answer() {
     let (_folder, path) = common::script("function delay() return 700 end");
     let server = Server::start(|_, _| Act::After(Duration::from_millis(200), OK.to_owned()));

@@ -374,6 +374,13 @@ fn an_empty_histogram_prints_what_wrk2_prints() {
 }
 
 #[test]
+fn nothing_in_no_time_is_printed_as_c_prints_it() {
+    // A run that was interrupted before --start-at: 0 by 0, in the widths of wrk2's formats.
+    let printed = "  0 requests in 0.00us, 0.00B read\nRequests/sec:      -nan\nTransfer/sec:       -nanB\n";
+    assert_eq!(text::summary(&Tally::default(), 0.0), printed);
+}
+
+#[test]
 fn banners_lose_digits_between_51_and_89_seconds() {
     assert_eq!(banner_duration(60.0), "1m");
 }

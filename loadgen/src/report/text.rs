@@ -158,7 +158,10 @@ pub fn summary(tally: &Tally, duration_us: f64) -> String {
     if tally.error_statuses() > 0 {
         let _ = writeln!(text, "  Non-2xx or 3xx responses: {}", tally.error_statuses());
     }
-    let _ = writeln!(text, "Requests/sec: {:9.2}", tally.completed as f64 / seconds);
+    let rate = tally.completed as f64 / seconds;
+    // As C prints what is 0 by 0.
+    let rate = if rate.is_nan() { "-nan".to_owned() } else { format!("{rate:.2}") };
+    let _ = writeln!(text, "Requests/sec: {rate:>9}");
     let _ = writeln!(text, "Transfer/sec: {:>10}B", binary(tally.bytes_read as f64 / seconds));
     text
 }

@@ -23,11 +23,12 @@ pub(super) fn report(
     result: &RunResult,
     intervals: &Intervals,
     main_state: Option<&MainState>,
-    mut failure: Option<Error>,
+    failure: Option<Error>,
     connect_problem: Option<String>,
     interruption: &Interruption,
 ) -> Result<i32, Error> {
     script::flush_prints();
+    let mut failures = Vec::from_iter(failure);
     let latencies = &result.latencies;
     let mut printed = text::table(&TableLine::of(&latencies.response), &TableLine::of(&result.rates_rps));
     if plan.latency {
@@ -37,12 +38,12 @@ pub(super) fn report(
         printed += &text::uncorrected(&latencies.service);
     }
     printed += &text::summary(&result.tally, result.duration_ns as f64 / 1e3);
-    failure = failure.or(print(printed).err());
+    failures.extend(print(printed).err());
     if let Some(state) = main_state.filter(|state| state.wants_done()) {
         let summary = Summary { duration_us: result.duration_ns / 1000, tally: &result.tally };
         let latency = Statistics(Rc::new(latencies.response.clone()));
         let done = state.done(&summary, latency, Statistics(Rc::new(result.rates_rps.clone())));
-        failure = failure.or(done.err());
+        failures.extend(done.err());
         script::flush_prints();
     }
     let written = [
@@ -52,9 +53,9 @@ pub(super) fn report(
             .as_deref()
             .map(|path| slowest::write(path, result.start_ns + result.warm_up_ns, &result.slowest)),
     ];
-    failure = written.into_iter().flatten().fold(failure, |failure, written| failure.or(written.err()));
+    failures.extend(written.into_iter().flatten().filter_map(Result::err));
     notes(result, interruption.signal(), plan.connections_total(), connect_problem.as_deref());
-    Ok(exit_code(plan, result, failure, connect_problem, interruption.signal()))
+    Ok(exit_code(plan, result, &failures, connect_problem.as_deref(), interruption.signal()))
 }
 
 pub(super) fn banner(plan: &Plan) -> String {
@@ -102,6 +103,13 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
         tell!("note: {note}");
     }
     let tally = &result.tally;
+    if tally.completed > 0 && tally.measured == 0 && result.at_least.unanswered == 0 {
+        tell!(
+            "note: nothing was measured: all {} answers are to requests of the warm-up, and none was due \
+                behind it",
+            tally.completed
+        );
+    }
     tally.errors.lines().iter().for_each(|line| tell!("note: {line}"));
     if tally.unsent + tally.in_flight_at_end + tally.lost > 0 {
         tell!(
@@ -158,67 +166,77 @@ fn server_without_answers<'a>(plan: &'a Plan, result: &RunResult) -> Option<(&'a
     })
 }
 
+/// Everything that went wrong is told; the first of it decides.
 fn exit_code(
     plan: &Plan,
     result: &RunResult,
-    failure: Option<Error>,
-    connect_problem: Option<String>,
+    failures: &[Error],
+    connect_problem: Option<&str>,
     signal: Option<i32>,
 ) -> i32 {
+    failures.iter().for_each(|problem| tell!("{problem}"));
     if let Some(signal) = signal {
         return exit::SIGNAL_BASE + signal;
     }
-    if let Some(problem) = failure {
-        tell!("{problem}");
+    if !failures.is_empty() {
         return exit::FAILED;
     }
-    let errors = &result.tally.errors;
-    if result.tally.completed == 0 {
+    if let Some(why) = nothing_measured(plan, result, connect_problem) {
+        tell!("{why}");
+        return exit::FAILED;
+    }
+    let exceeded = exceeded_limits(plan, result);
+    exceeded.iter().for_each(|(_, what)| tell!("{what}"));
+    exceeded.first().map_or(0, |&(code, _)| code)
+}
+
+/// Why a run tells nothing of the service, if it does not.
+fn nothing_measured(plan: &Plan, result: &RunResult, connect_problem: Option<&str>) -> Option<String> {
+    let (tally, errors) = (&result.tally, &result.tally.errors);
+    if tally.completed == 0 {
         let why = connect_problem.map_or(String::new(), |problem| format!(": {problem}"));
-        tell!(
+        return Some(format!(
             "no request was answered{why}: sent {}, connect errors {}, read errors {}, write \
                 errors {}, timeouts {}",
-            result.tally.sent,
-            errors.connect,
-            errors.read,
-            errors.write,
-            errors.timeout
-        );
-        return exit::FAILED;
+            tally.sent, errors.connect, errors.read, errors.write, errors.timeout
+        ));
     }
     if let Some((url, sent)) = server_without_answers(plan, result) {
-        tell!("no request was answered by {url}: sent {sent}");
-        return exit::FAILED;
+        return Some(format!("no request was answered by {url}: sent {sent}"));
     }
-    if result.tally.measured == 0 && result.at_least.unanswered > 0 {
-        tell!(
+    (tally.measured == 0 && result.at_least.unanswered > 0).then(|| {
+        format!(
             "no answer was measured: all {} are to requests of the warm-up, none to the {} due behind it",
-            result.tally.completed,
-            result.at_least.unanswered
-        );
-        return exit::FAILED;
-    }
+            tally.completed, result.at_least.unanswered
+        )
+    })
+}
+
+/// The limits that were typed and are exceeded: exit code, and what was found.
+fn exceeded_limits(plan: &Plan, result: &RunResult) -> Vec<(i32, String)> {
+    let mut exceeded = Vec::new();
     if result.unexpected > 0 {
         let expected: Vec<String> = plan.expect.iter().map(u16::to_string).collect();
-        tell!("unexpected answers: {} with a status other than {}", result.unexpected, expected.join(", "));
-        return exit::UNEXPECTED_ANSWER;
+        let (count, expected) = (result.unexpected, expected.join(", "));
+        let told = format!("unexpected answers: {count} with a status other than {expected}");
+        exceeded.push((exit::UNEXPECTED_ANSWER, told));
     }
     let lateness_us = statistics::percentile(&result.latencies.lateness, 99.0);
     if let (Some(most), Pacing::ConstantThroughput { .. }) = (plan.max_lateness, plan.pacing)
         && u128::from(lateness_us) > most.as_micros()
     {
-        tell!("sent too late: send lateness p99 = {lateness_us} us, --max-lateness {} us", most.as_micros());
-        return exit::TOO_LATE;
+        let most_us = most.as_micros();
+        let told =
+            format!("sent too late: send lateness p99 = {lateness_us} us, --max-lateness {most_us} us");
+        exceeded.push((exit::TOO_LATE, told));
     }
     let share = result.at_least.unanswered_share();
-    if plan.max_unanswered.is_some_and(|most| share > most) {
-        tell!(
-            "too many requests without an answer: {} = {:.4} of those due, --max-unanswered {}",
-            result.at_least.unanswered,
-            share,
-            plan.max_unanswered.unwrap_or_default()
+    if let Some(most) = plan.max_unanswered.filter(|&most| share > most) {
+        let told = format!(
+            "too many requests without an answer: {} = {share:.4} of those due, --max-unanswered {most}",
+            result.at_least.unanswered
         );
-        return exit::UNANSWERED;
+        exceeded.push((exit::UNANSWERED, told));
     }
-    0
+    exceeded
 }
