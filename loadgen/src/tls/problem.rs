@@ -76,10 +76,16 @@ fn certificate(problem: &CertificateError) -> io::Error {
             "--ca-file FILE names that one, --insecure accepts any",
         ),
         CertificateError::BadEncoding => Trouble::io("the server's certificate cannot be read", "", ""),
+        // What `openssl req -x509` makes is an authority's certificate and a server's in one.
+        CertificateError::Other(cause) if cause.to_string() == "CaUsedAsEndEntity" => Trouble::io(
+            "the server's certificate is self-signed, and of no authority that is trusted",
+            "",
+            "--ca-file FILE names that certificate, --insecure accepts any",
+        ),
         other => Trouble::io(
             "the server's certificate is not accepted",
             other.to_string(),
-            "--insecure accepts any",
+            "--ca-file FILE names one to trust, --insecure accepts any",
         ),
     }
 }

@@ -198,7 +198,12 @@ fn what_is_wrong_with_a_certificate_is_one_clear_line() {
     for (server, options, part) in [
         (start(other.identity(&["localhost"], |_| {})), &file[..], unknown),
         (start(authority.identity(&["localhost"], |_| {})), &[], unknown),
-        (start(self_signed(&["localhost"], |_| {})), &file, "--insecure accepts any"),
+        (
+            start(self_signed(&["localhost"], |_| {})),
+            &file,
+            "is self-signed, and of no authority that is trusted; --ca-file FILE names that certificate, \
+                --insecure accepts any",
+        ),
         (start(authority.identity(&["localhost"], expired)), &file, "has expired (on 2021-01-01T00:00:00Z)"),
         (
             start(authority.identity(&["localhost"], not_valid_yet)),
