@@ -299,6 +299,29 @@ mod tests {
         assert_eq!(endpoints, [("127.0.0.1:80".to_owned(), 1)].into());
     }
 
+    #[test]
+    fn deadlines_of_what_is_open_or_is_opened_anew_are_dropped_and_each_other_is_told_once() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::Tcp(listener.local_addr().unwrap());
+        let endpoints: Endpoints = vec![endpoint.clone()].into();
+        let mut opening = Opening::new(&plan("-c1 -t1 -R1 http://h/"), 0, [endpoints.clone(), endpoints], 4);
+        let begin = |connection: &mut Connection| {
+            connection.state = State::Connecting(Socket::connect(&endpoint).unwrap());
+        };
+        let mut connections: Vec<Connection> =
+            (0..4).map(|place| Connection::new(place, 0, Due::Always, false, None)).collect();
+        connections.iter_mut().for_each(begin);
+        opening.deadlines = (0..4).map(|place| (10 + place as u64, place, 0)).collect();
+        connections[0].become_idle();
+        connections[1].close();
+        begin(&mut connections[1]);
+        // 0 is open, and 1 has a later deadline of its own.
+        assert_eq!((opening.overdue(&connections, 11), opening.deadlines.len()), (None, 2));
+        assert_eq!((opening.overdue(&connections, 12), opening.overdue(&connections, 12)), (Some(2), None));
+        connections[3].close();
+        assert_eq!((opening.overdue(&connections, 12), opening.deadlines.len()), (None, 0));
+    }
+
     /// When all are open, where each takes a round trip and turns are not what limits.
     fn opened_after(connections: usize, round_trip_ms: u64) -> u64 {
         let (mut under_way, mut begun, mut opened) = (std::collections::VecDeque::new(), 0, 0);
