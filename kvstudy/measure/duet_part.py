@@ -108,7 +108,8 @@ def part_command(
     one = load.of(turn.first)
     first, second = (turn.urls[side] for side in turn.order)
     at_rate = slices.loop != "closed" and not one.closed_loop
-    rate = ["-R", write_rate(one.offered_rate_rps)] if at_rate else ["--closed"]
+    # Who has no due times waits for none busily; loadgen refuses that.
+    rate = ["-R", write_rate(one.offered_rate_rps), "--spin", one.spin] if at_rate else ["--closed"]
     sample = ["--sample", str(sampled)] if (sampled := sample_size(one)) else []
     start = ["--start-at", _utc_ns(start_ns)] if start_ns is not None else []
     pinned = ["--pin", ",".join(map(str, turn.cores))] if turn.cores else []
@@ -141,8 +142,6 @@ def part_command(
         str(turn.seed),
         "--expect",
         expected_statuses(one),
-        "--spin",
-        one.spin,
         "--timeout",
         write_duration(one.timeout_s),
         *sample,

@@ -3,6 +3,7 @@
 //! Parsing follows getopt_long as wrk2 does: options and the URL in any order, `-c10` and `-c 10`,
 //! `--rate=2k` and `--rate 2k`, everything behind `--` for the script.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,6 +68,10 @@ const STEPS_LAST_MAX: Duration = Duration::from_secs(100 * 86400);
 /// The last of more random due times takes too long to find.
 const POISSON_REQUESTS_MAX: u64 = 10_000_000;
 
+/// Each slice takes about a millisecond to write down, at the end of the run, and one that is shorter than a
+/// thread may wake late has no requests of its own.
+const SLICE_MIN: Duration = Duration::from_millis(10);
+
 #[derive(Debug)]
 pub struct Args {
     pub connections: u64,
@@ -83,7 +88,7 @@ pub struct Args {
     pub script: Option<PathBuf>,
     pub method: Option<String>,
     /// As typed: text, or @ and a file.
-    pub body: Option<String>,
+    pub body: Option<OsString>,
     pub targets: Option<PathBuf>,
     pub headers: Vec<(String, String)>,
     pub insecure: bool,
@@ -104,9 +109,9 @@ pub struct Args {
     pub json: Option<PathBuf>,
     pub hlog: Option<PathBuf>,
     /// How long an interval of its log lasts.
-    pub interval: Duration,
+    pub interval: Option<Duration>,
     pub slowest: Option<PathBuf>,
-    pub slowest_count: u64,
+    pub slowest_count: Option<u64>,
     pub sample: u64,
     pub seed: u64,
     pub expect: Vec<u16>,
@@ -116,7 +121,7 @@ pub struct Args {
     pub spin: Spin,
     pub pin: Vec<usize>,
     pub url: String,
-    pub script_args: Vec<String>,
+    pub script_args: Vec<OsString>,
     /// None: as soon as all connections are open.
     pub start_at: Option<jiff::Timestamp>,
     /// Of a load that several generators make together.
@@ -142,6 +147,10 @@ pub struct Args {
 const OF_TURNS: [&str; 5] = ["slice", "settle", "gap", "order", "print-slices"];
 
 impl Args {
+    pub fn interval(&self) -> Duration {
+        self.interval.unwrap_or(Duration::from_secs(1))
+    }
+
     /// The rate, or the mean of its steps; none in a closed loop.
     pub fn mean_rate_rps(&self) -> Option<f64> {
         if self.steps.is_empty() {
@@ -161,7 +170,9 @@ pub enum Parsed {
     ManPage,
 }
 
-pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
+/// `typed`: everything behind the program's name. Names of files may be any bytes.
+pub fn parse<Word: Into<OsString>>(typed: impl IntoIterator<Item = Word>) -> Result<Parsed, Error> {
+    let typed: Vec<OsString> = typed.into_iter().map(Into::into).collect();
     let mut args = Args {
         connections: 10,
         threads: 2,
@@ -191,9 +202,9 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         warm_up: None,
         json: None,
         hlog: None,
-        interval: Duration::from_secs(1),
+        interval: None,
         slowest: None,
-        slowest_count: 1000,
+        slowest_count: None,
         sample: 0,
         seed: 1,
         expect: Vec::new(),
@@ -213,7 +224,7 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
         order: TurnOrder::Abba,
         print_slices: false,
         of_turns_typed: None,
-        typed: typed.clone(),
+        typed: typed.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
     };
     let options_end = typed.iter().position(|word| word == "--").unwrap_or(typed.len());
     args.script_args = typed[options_end..].iter().skip(1).cloned().collect();
@@ -232,15 +243,15 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
                 (args.duration, args.duration_typed) = (duration(&mut parser, "--duration")?, true);
             }
             Short('R') | Long("rate") => (args.rate_rps, args.steps) = rate_or_steps(&text(&mut parser)?)?,
-            Short('s') | Long("script") => args.script = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Short('s') | Long("script") => args.script = Some(file(&mut parser, "--script")?),
             Short('m') | Long("method") => args.method = Some(method(text(&mut parser)?)?),
-            Long("body") => args.body = Some(text(&mut parser)?),
-            Long("targets") => args.targets = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("body") => args.body = Some(parser.value().map_err(usage)?),
+            Long("targets") => args.targets = Some(file(&mut parser, "--targets")?),
             Short('H') | Long("header") => args.headers.push(header(&text(&mut parser)?)?),
             Long("addresses") => args.addresses = addresses(&text(&mut parser)?)?,
-            Long("unix-socket") => args.unix_socket = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("unix-socket") => args.unix_socket = Some(file(&mut parser, "--unix-socket")?),
             Long("insecure") => args.insecure = true,
-            Long("ca-file") => args.ca_file = Some(PathBuf::from(parser.value().map_err(usage)?)),
+            Long("ca-file") => args.ca_file = Some(file(&mut parser, "--ca-file")?),
             Short('L') | Long("latency") => args.latency = true,
             Short('U') | Long("u_latency") => (args.latency, args.uncorrected) = (true, true),
             Short('B') | Long("batch_latency") => args.batch_latency = true,
@@ -249,11 +260,11 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             Long("requests") => args.requests = Some(count(&mut parser, "--requests")?),
             Long("quiet") => args.quiet = true,
             Long("warmup") => args.warm_up = Some(duration(&mut parser, "--warmup")?),
-            Long("json") => args.json = Some(PathBuf::from(parser.value().map_err(usage)?)),
-            Long("hlog") => args.hlog = Some(PathBuf::from(parser.value().map_err(usage)?)),
-            Long("interval") => args.interval = duration(&mut parser, "--interval")?,
-            Long("slowest") => args.slowest = Some(PathBuf::from(parser.value().map_err(usage)?)),
-            Long("slowest-count") => args.slowest_count = count(&mut parser, "--slowest-count")?,
+            Long("json") => args.json = Some(file(&mut parser, "--json")?),
+            Long("hlog") => args.hlog = Some(file(&mut parser, "--hlog")?),
+            Long("interval") => args.interval = Some(duration(&mut parser, "--interval")?),
+            Long("slowest") => args.slowest = Some(file(&mut parser, "--slowest")?),
+            Long("slowest-count") => args.slowest_count = Some(count(&mut parser, "--slowest-count")?),
             Long("sample") => args.sample = count(&mut parser, "--sample")?,
             Long("closed") => args.closed = true,
             Long("seed") => args.seed = seed(&text(&mut parser)?)?,
@@ -263,6 +274,12 @@ pub fn parse(typed: Vec<String>) -> Result<Parsed, Error> {
             }
             Long("alternate") => {
                 let both = (text(&mut parser)?, text(&mut parser)?);
+                if let Some(option) = [&both.0, &both.1].into_iter().find(|url| url.starts_with('-')) {
+                    return Err(Error::Failed(format!(
+                        "--alternate is followed by two URLs: {option} is none; example: --alternate \
+                            http://127.0.0.1:8081/ http://127.0.0.1:8082/"
+                    )));
+                }
                 if let Some(other) = url.replace(both.0) {
                     return Err(one_url(&other));
                 }
@@ -310,7 +327,8 @@ fn one_url(extra: &str) -> Error {
 }
 
 /// Where an option without its value has taken the URL for it, that is told.
-fn no_url(typed: &[String]) -> Error {
+fn no_url(typed: &[OsString]) -> Error {
+    let typed: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
     let taken = typed.windows(2).find(|pair| pair[0].starts_with('-') && pair[1].contains("://"));
     match taken {
         Some([option, url]) => Error::Failed(format!("no URL: {url} was taken for the value of {option}")),
@@ -367,19 +385,28 @@ fn check(args: &Args) -> Result<(), Error> {
             args.connections, args.threads
         ));
     }
-    if !(1..=1_000_000).contains(&args.slowest_count) {
+    if let Some(count) = args.slowest_count.filter(|count| !(1..=1_000_000).contains(count)) {
         return rule(format!(
-            "from 1 to 1000000 of the slowest answers can be kept: --slowest-count {}",
-            args.slowest_count
+            "from 1 to 1000000 of the slowest answers can be kept: --slowest-count {count}"
         ));
     }
-    let interval_ns = args.interval.as_nanos();
+    if let (Some(count), None) = (args.slowest_count, &args.slowest) {
+        return rule(format!(
+            "the slowest answers are written into a file: --slowest-count {count} asks for --slowest FILE"
+        ));
+    }
+    let interval_ns = args.interval().as_nanos();
     let fits = (10_000_000..=1_000_000_000).contains(&interval_ns) && 1_000_000_000 % interval_ns == 0;
     if !fits || !interval_ns.is_multiple_of(1_000_000) {
         return rule(format!(
             "an interval is of whole milliseconds, from 10ms to 1s, and fits into a second without a rest: \
                 --interval {:?}; examples: 100ms, 250ms",
-            args.interval
+            args.interval()
+        ));
+    }
+    if let (Some(interval), None) = (args.interval, &args.hlog) {
+        return rule(format!(
+            "intervals are those of the interval log: --interval {interval:?} asks for --hlog FILE"
         ));
     }
     if args.targets.is_some() && (args.method.is_some() || args.body.is_some() || args.script.is_some()) {
@@ -429,6 +456,9 @@ fn check(args: &Args) -> Result<(), Error> {
                 .to_owned(),
         );
     }
+    if args.closed && matches!(args.spin, Spin::For(_)) {
+        return rule("--closed has no due times to wait for busily: it excludes --spin T".to_owned());
+    }
     if !args.slack.is_zero() && args.alternate.is_some() {
         return rule(
             "--slack lets requests leave in the other server's slice: it excludes --alternate".to_owned(),
@@ -469,9 +499,9 @@ fn check(args: &Args) -> Result<(), Error> {
     if let (Some(option), None) = (args.of_turns_typed, &args.alternate) {
         return rule(format!("--{option} is of two servers in turn: it asks for --alternate"));
     }
-    if args.slice.is_zero() || args.settle >= args.slice {
+    if args.slice < SLICE_MIN || args.settle >= args.slice {
         return rule(format!(
-            "a slice must be over 0, and longer than it settles: --slice {:?}, --settle {:?}",
+            "a slice is at least {SLICE_MIN:?} long, and longer than it settles: --slice {:?}, --settle {:?}",
             args.slice, args.settle
         ));
     }
@@ -480,6 +510,19 @@ fn check(args: &Args) -> Result<(), Error> {
 
 fn usage(problem: lexopt::Error) -> Error {
     Error::Usage(problem.to_string())
+}
+
+/// The name of a file.
+fn file(parser: &mut lexopt::Parser, option: &str) -> Result<PathBuf, Error> {
+    named(option, parser.value().map_err(usage)?)
+}
+
+/// An empty name, as of a variable that is not set, names no file.
+pub fn named(option: &str, name: OsString) -> Result<PathBuf, Error> {
+    if name.is_empty() {
+        return Err(Error::Failed(format!("the name of a file is empty: {option} \"\"")));
+    }
+    Ok(name.into())
 }
 
 fn text(parser: &mut lexopt::Parser) -> Result<String, Error> {
@@ -639,7 +682,7 @@ mod tests {
     use super::*;
 
     fn run(words: &[&str]) -> Result<Box<Args>, String> {
-        match parse(words.iter().map(|word| (*word).to_owned()).collect()) {
+        match parse(words) {
             Ok(Parsed::Run(args)) => Ok(args),
             Ok(_) => Err("help or version".to_owned()),
             Err(error) => Err(error.to_string()),
@@ -712,6 +755,21 @@ mod tests {
             (&["-R1", "--order", "abba", "http://h/"], "--order is of two servers in turn"),
             (&["-R1", "--alternate", "http://h/"], "--alternate"),
             (&["-R1", "--slice", "0s", "--alternate", "http://h/", "http://i/"], "--slice 0ns"),
+            (
+                &["-R1", "--slice", "9999us", "--alternate", "http://h/", "http://i/"],
+                "a slice is at least 10ms long",
+            ),
+            (&["-R1", "--alternate", "http://h/", "-c2"], "two URLs: -c2 is none"),
+            (&["-R1", "--json", "", "http://h/"], "the name of a file is empty: --json \"\""),
+            (&["-R1", "--hlog=", "http://h/"], "empty: --hlog"),
+            (&["-R1", "--slowest", "", "http://h/"], "empty: --slowest"),
+            (&["-R1", "--unix-socket", "", "http://h/"], "empty: --unix-socket"),
+            (&["-R1", "-s", "", "http://h/"], "empty: --script"),
+            (&["-R1", "--targets", "", "http://h/"], "empty: --targets"),
+            (&["-R1", "--ca-file", "", "https://h/"], "empty: --ca-file"),
+            (&["-R1", "--slowest-count", "5", "http://h/"], "--slowest-count 5 asks for --slowest FILE"),
+            (&["-R1", "--interval", "100ms", "http://h/"], "--interval 100ms asks for --hlog FILE"),
+            (&["--closed", "--spin", "50us", "http://h/"], "it excludes --spin T"),
             (&["-R1", "--alternate", "http://h/", "http://i/", "http://j/"], "one URL only"),
             (&["-R1", "http://j/", "--alternate", "http://h/", "http://i/"], "argument \"http://j/\""),
             (&["-R1", "--start-at", "noon", "http://h/"], "--start-at \"noon\""),
@@ -741,11 +799,11 @@ mod tests {
             (&["-R1", "--closed", "http://h/"], "--closed"),
             (&["-R1", "--slowest-count", "0", "http://h/"], "--slowest-count 0"),
             (&["-R1", "--slowest-count", "2M", "http://h/"], "--slowest-count 2000000"),
-            (&["-R1", "--interval", "300ms", "http://h/"], "without a rest: --interval 300ms"),
-            (&["-R1", "--interval", "2s", "http://h/"], "--interval 2s"),
-            (&["-R1", "--interval", "5ms", "http://h/"], "--interval 5ms"),
-            (&["-R1", "--interval", "62500us", "http://h/"], "--interval 62.5ms"),
-            (&["-R1", "--interval", "0s", "http://h/"], "--interval 0ns"),
+            (&["-R1", "--hlog", "f", "--interval", "300ms", "http://h/"], "without a rest: --interval 300ms"),
+            (&["-R1", "--hlog", "f", "--interval", "2s", "http://h/"], "--interval 2s"),
+            (&["-R1", "--hlog", "f", "--interval", "5ms", "http://h/"], "--interval 5ms"),
+            (&["-R1", "--hlog", "f", "--interval", "62500us", "http://h/"], "--interval 62.5ms"),
+            (&["-R1", "--hlog", "f", "--interval", "0s", "http://h/"], "--interval 0ns"),
             (&["-R1", "-m", "P T", "http://h/"], "--method \"P T\""),
             (&["-R1", "--targets", "f", "--body", "x", "http://h/"], "--targets says what is requested"),
             (&["-R1", "--sample", "2M", "http://h/"], "--sample 2000000"),
@@ -770,6 +828,18 @@ mod tests {
             let message = run(words).unwrap_err();
             assert!(message.contains(part), "{words:?}: {message}");
         }
+    }
+
+    #[test]
+    fn names_of_files_and_arguments_of_scripts_may_be_any_bytes() {
+        use std::os::unix::ffi::OsStringExt;
+
+        let odd = OsString::from_vec(b"a\xff".to_vec());
+        let words = ["-R1", "--json", "ODD", "--body", "ODD", "http://h/", "--", "ODD"];
+        let words = words.map(|word| if word == "ODD" { odd.clone() } else { word.into() });
+        let Ok(Parsed::Run(args)) = parse(words) else { panic!("refused") };
+        assert_eq!((args.json, args.body), (Some(odd.clone().into()), Some(odd.clone())));
+        assert_eq!((args.script_args, args.typed.last().unwrap().as_str()), (vec![odd], "a\u{fffd}"));
     }
 
     #[test]

@@ -10,8 +10,8 @@
 //! connection, and is nobody's fault: hundreds of requests that queued up behind a pause of the service would
 //! add it up to milliseconds. Only a turn that takes longer is late.
 //!
-//! A pause between two attempts is the generator's doing too, but no fault: the service was away, and who asks
-//! it all the time does it no good. So what such a pause may have added is known apart.
+//! A pause between two attempts is the generator's doing too, but no fault: the service was away, and who
+//! asks it all the time does it no good. So what such a pause may have added is known apart.
 
 /// What a turn, from an answer that came to the next request, may take without being late: read, script and
 /// write, and a few connections that have theirs before.

@@ -45,6 +45,7 @@ pub mod run;
 pub mod sample;
 pub mod schedule;
 mod script;
+pub mod script_file;
 pub mod slices;
 pub mod slowest;
 pub mod socket;

@@ -1,5 +1,6 @@
 //! Arguments → plan → run → reports → exit code; or results of parts → one result.
 
+use std::ffi::OsString;
 use std::process::exit;
 
 use loadgen::args::{self, Parsed};
@@ -12,8 +13,7 @@ use loadgen::report::planned_slices;
 use loadgen::{run, tell};
 
 fn main() {
-    let typed: Vec<String> =
-        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some((_, words)) = typed.split_first().filter(|(first, _)| *first == "merge") {
         return merge::run(words).unwrap_or_else(|problem| fail(&problem));
     }

@@ -10,11 +10,13 @@ mod logs;
 mod parts;
 mod total;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lexopt::prelude::*;
 
+use crate::args::named;
 use crate::error::Error;
 use crate::output::print;
 use crate::report::hlog;
@@ -65,11 +67,13 @@ impl Given {
 }
 
 /// `typed`: everything behind the word `merge`.
-pub fn run(typed: &[String]) -> Result<(), Error> {
+pub fn run(typed: &[OsString]) -> Result<(), Error> {
     let Some(wanted) = wanted(typed)? else {
         return print(USAGE);
     };
-    whole_file::check_differ(&[("--json", wanted.json.as_deref()), ("--hlog", wanted.hlog.as_deref())])?;
+    let outputs = [("--json", wanted.json.as_deref()), ("--hlog", wanted.hlog.as_deref())];
+    whole_file::check_differ(&outputs)?;
+    whole_file::check_spares(&outputs, wanted.files.iter().map(PathBuf::as_path))?;
     // Each is read once: it may be a pipe.
     let files = wanted.files.iter().map(|path| Given::read(path)).collect::<Result<Vec<_>, _>>()?;
     let (logs, results): (Vec<_>, Vec<_>) = files.into_iter().partition(Given::is_log);
@@ -89,10 +93,13 @@ pub fn run(typed: &[String]) -> Result<(), Error> {
     let total = Total::of(&parts)?;
     // All is made before anything is written: what fails leaves no file behind.
     let seconds = wanted.hlog.as_ref().map(|_| logs::merged(&logs, parts.len(), &total)).transpose()?;
-    let arguments: Vec<&str> = ["merge"].into_iter().chain(typed.iter().map(String::as_str)).collect();
+    let words = typed.iter().map(|word| word.to_string_lossy());
+    let arguments: Vec<_> = ["merge".into()].into_iter().chain(words).collect();
     let document = total.document(&parts, &arguments)?;
     let json = serde_json::to_string_pretty(&document).expect("a JSON value can be written") + "\n";
     let text = wanted.text.then(|| printed(&wanted, &parts, &total)).transpose()?;
+    // Neither is written where the other cannot be.
+    outputs.iter().filter_map(|(_, path)| *path).try_for_each(whole_file::check)?;
     if let (Some(path), Some(seconds)) = (&wanted.hlog, seconds) {
         hlog::write_seconds(path, parts::first_start(&parts), seconds.into_iter())?;
     }
@@ -104,15 +111,15 @@ pub fn run(typed: &[String]) -> Result<(), Error> {
     text.map_or(Ok(()), print)
 }
 
-fn wanted(typed: &[String]) -> Result<Option<Wanted>, Error> {
+fn wanted(typed: &[OsString]) -> Result<Option<Wanted>, Error> {
     let failed =
         |problem: lexopt::Error| Error::Failed(format!("loadgen merge: {problem}; see loadgen merge --help"));
     let mut wanted = Wanted::default();
     let mut parser = lexopt::Parser::from_args(typed);
     while let Some(arg) = parser.next().map_err(failed)? {
         match arg {
-            Long("json") => wanted.json = Some(PathBuf::from(parser.value().map_err(failed)?)),
-            Long("hlog") => wanted.hlog = Some(PathBuf::from(parser.value().map_err(failed)?)),
+            Long("json") => wanted.json = Some(named("--json", parser.value().map_err(failed)?)?),
+            Long("hlog") => wanted.hlog = Some(named("--hlog", parser.value().map_err(failed)?)?),
             Long("text") => wanted.text = true,
             Short('L') | Long("latency") => (wanted.text, wanted.latency) = (true, true),
             Short('U') | Long("u_latency") => {

@@ -195,7 +195,7 @@ mod tests {
         let merge = command.find_subcommand("merge").unwrap();
         for (accepted, told, unlisted) in [
             (
-                accepted(include_str!("args.rs"), "pub fn parse("),
+                accepted(include_str!("args.rs"), "pub fn parse<"),
                 told(&command),
                 &["--completions", "--man", "--help", "-h"][..],
             ),
@@ -215,9 +215,7 @@ mod tests {
     }
 
     fn refusal(words: &[&str]) -> String {
-        parse(words.iter().map(|word| (*word).to_owned()).collect())
-            .err()
-            .map_or(String::new(), |problem| problem.to_string())
+        parse(words).err().map_or(String::new(), |problem| problem.to_string())
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! Nothing after this module looks at the command line again.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::error::Error;
 use crate::part::Part;
 use crate::requests::{self, List, Request};
 use crate::schedule;
-use crate::script::Script;
+use crate::script_file::ScriptFile;
 use crate::steps::Steps;
 use crate::target::Target;
 use crate::tls::{CaFile, TlsClient, Trust};
@@ -29,6 +30,9 @@ const WARM_UP: Duration = Duration::from_secs(10);
 const WARM_UP_PER_CONNECTION: Duration = Duration::from_millis(5);
 /// What is found in each slice is kept until the end.
 const PAIRS_MAX: u64 = 1_000_000;
+
+/// So many of the slowest answers are written unless another number was typed.
+const SLOWEST: u64 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
@@ -92,12 +96,12 @@ pub struct Plan {
     /// None: as soon as all connections are open.
     pub start_at: Option<Timestamp>,
     pub headers: Vec<(String, String)>,
-    pub script: Option<Arc<Script>>,
+    pub script: Option<Arc<ScriptFile>>,
     pub method: String,
     pub body: Option<Vec<u8>>,
     /// In turn, to each of two servers, which may be the same; a script makes its own.
     pub requests: [Vec<Request>; 2],
-    pub script_args: Vec<String>,
+    pub script_args: Vec<OsString>,
     pub latency: bool,
     pub uncorrected: bool,
     pub batch_latency: bool,
@@ -127,11 +131,15 @@ impl Plan {
         if let Some(utc) = args.start_at.filter(|utc| *utc <= Timestamp::now()) {
             return Err(Error::Failed(format!("the time is past: --start-at {utc}")));
         }
-        whole_file::check_differ(&[
+        let outputs = [
             ("--json", args.json.as_deref()),
             ("--hlog", args.hlog.as_deref()),
             ("--slowest", args.slowest.as_deref()),
-        ])?;
+        ];
+        whole_file::check_differ(&outputs)?;
+        let body = args.body.as_deref().and_then(requests::body_file);
+        let inputs = [args.script.as_deref(), args.targets.as_deref(), args.ca_file.as_deref(), body];
+        whole_file::check_spares(&outputs, inputs.into_iter().flatten())?;
         let target = Target::parse(&args.url)?;
         let pacing = match args.mean_rate_rps() {
             Some(rate_rps) => Pacing::ConstantThroughput { rate_rps, arrivals: args.arrivals },
@@ -174,6 +182,7 @@ impl Plan {
         let second = alternate.as_ref().map_or(&target, |second| &second.target);
         let requests = [requests_to(&target)?, requests_to(second)?];
         let tls = tls(&args, [&target, second])?;
+        let interval_ns = nanoseconds(args.interval());
         Ok(Self {
             target,
             tls,
@@ -198,7 +207,7 @@ impl Plan {
             quiet: args.quiet,
             start_at: args.start_at,
             headers: args.headers,
-            script: args.script.map(Script::read).transpose()?.map(Arc::new),
+            script: args.script.map(ScriptFile::read).transpose()?.map(Arc::new),
             script_args: args.script_args,
             latency: args.latency,
             uncorrected: args.uncorrected,
@@ -212,8 +221,11 @@ impl Plan {
             pin: args.pin,
             json: args.json,
             hlog: args.hlog,
-            interval_ns: nanoseconds(args.interval),
-            slowest_count: args.slowest.as_ref().map_or(0, |_| args.slowest_count as usize),
+            interval_ns,
+            slowest_count: args
+                .slowest
+                .as_ref()
+                .map_or(0, |_| args.slowest_count.unwrap_or(SLOWEST) as usize),
             slowest: args.slowest,
             sample: args.sample as usize,
             typed: args.typed,
@@ -392,7 +404,7 @@ pub(crate) mod tests {
     use crate::args::{Parsed, parse};
 
     pub(crate) fn plan(words: &str) -> Plan {
-        match parse(words.split(' ').map(str::to_owned).collect()) {
+        match parse(words.split(' ')) {
             Ok(Parsed::Run(args)) => Plan::new(*args).unwrap(),
             _ => panic!("{words}"),
         }

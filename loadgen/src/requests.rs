@@ -5,7 +5,9 @@
 //! equally often, and in the order of the list where all threads keep pace.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -77,11 +79,13 @@ impl<'a> Rotation<'a> {
 }
 
 /// What was typed for a body: the text itself, or @ and the file that holds it.
-pub fn body(typed: &str) -> Result<Vec<u8>, Error> {
-    match typed.strip_prefix('@') {
-        Some(path) => read_body(Path::new(path)),
-        None => Ok(typed.as_bytes().to_vec()),
-    }
+pub fn body(typed: &OsStr) -> Result<Vec<u8>, Error> {
+    body_file(typed).map_or_else(|| Ok(typed.as_bytes().to_vec()), read_body)
+}
+
+/// The file that holds it, if it is one.
+pub fn body_file(typed: &OsStr) -> Option<&Path> {
+    typed.as_bytes().strip_prefix(b"@").map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
 fn read_body(path: &Path) -> Result<Vec<u8>, Error> {

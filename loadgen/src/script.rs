@@ -13,7 +13,8 @@ pub use statistics::Statistics;
 pub use worker_state::WorkerState;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use mlua::{FromLua, IntoLua, Lua, UserData, UserDataMethods};
 
@@ -21,39 +22,20 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::probe::probe;
+use crate::script_file::ScriptFile;
 use crate::target;
 
 const PRELUDE: &str = include_str!("script/prelude.lua");
 
-/// A script as it was read: once, for it may be a pipe. Each state runs the same bytes.
-#[derive(Debug)]
-pub struct Script {
-    path: PathBuf,
-    source: Vec<u8>,
-}
-
-impl Script {
-    pub fn read(path: PathBuf) -> Result<Self, Error> {
-        match std::fs::read(&path) {
-            Ok(source) => Ok(Self { path, source }),
-            Err(problem) => Err(Error::file(&path, format!("cannot read the script: {problem}"))),
-        }
+/// What went wrong in a script, in one line that begins with its place: file and line; where Lua has
+/// forgotten the line, as behind `return wrk.format(…)`, the file and `what` went wrong.
+fn failed(script: &ScriptFile, what: &str, problem: &mlua::Error) -> Error {
+    let text = problem::message(problem);
+    if problem::has_place(&text) {
+        return Error::Failed(text);
     }
-
-    /// What went wrong in it, in one line that begins with its place: file and line; where Lua has forgotten
-    /// the line, as behind `return wrk.format(…)`, the file and `what` went wrong.
-    fn failed(&self, what: &str, problem: &mlua::Error) -> Error {
-        let text = problem::message(problem);
-        if problem::has_place(&text) {
-            return Error::Failed(text);
-        }
-        let names_it = problem.downcast_ref::<Unusable>().is_some() || text.starts_with(what);
-        self.wrong(if names_it { text } else { format!("{what}: {text}") })
-    }
-
-    pub fn wrong(&self, what: impl fmt::Display) -> Error {
-        Error::file(&self.path, what)
-    }
+    let names_it = problem.downcast_ref::<Unusable>().is_some() || text.starts_with(what);
+    script.wrong(if names_it { text } else { format!("{what}: {text}") })
 }
 
 /// What the script has put where something else must be, and where.
@@ -91,13 +73,13 @@ impl UserData for Address {
 }
 
 /// A state in which the prelude and the script's file have run.
-fn load(plan: &Plan, script: &Script) -> Result<Lua, Error> {
+fn load(plan: &Plan, script: &ScriptFile) -> Result<Lua, Error> {
     // SAFETY: scripts are the user's own and may use everything that LuaJIT has, ffi and C modules included,
     // as in wrk2.
     let lua = unsafe { Lua::unsafe_new() };
-    prepare(&lua, plan, &script.path).map_err(|problem| script.failed("", &problem))?;
+    prepare(&lua, plan, &script.path).map_err(|problem| failed(script, "", &problem))?;
     let chunk = lua.load(script.source.as_slice()).set_name(format!("@{}", script.path.display()));
-    chunk.exec().map_err(|problem| script.failed("", &problem))?;
+    chunk.exec().map_err(|problem| failed(script, "", &problem))?;
     Ok(lua)
 }
 
@@ -145,8 +127,10 @@ fn prepare(lua: &Lua, plan: &Plan, path: &Path) -> mlua::Result<()> {
     // Modules beside the script are found wherever the run was started.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let package: mlua::Table = lua.globals().get("package")?;
-    let search: String = package.get("path")?;
-    package.set("path", format!("{0}/?.lua;{0}/?/init.lua;{search}", folder.display()))
+    let search: mlua::LuaString = package.get("path")?;
+    let folder = folder.as_os_str().as_bytes();
+    let search = [folder, b"/?.lua;", folder, b"/?/init.lua;", &search.as_bytes()].concat();
+    package.set("path", lua.create_string(search)?)
 }
 
 /// Lets everything that scripts printed appear before what is printed next; Lua has a buffer of its own.

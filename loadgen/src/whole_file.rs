@@ -13,6 +13,9 @@ use crate::error::Error;
 /// Whether the file can be written: asked before a run, so that nobody measures for an hour and keeps
 /// nothing.
 pub fn check(path: &Path) -> Result<(), Error> {
+    if path.as_os_str().is_empty() {
+        return Err(Error::failed("cannot write: the name of a file is empty"));
+    }
     if path.is_dir() {
         return Err(Error::file(path, "cannot write: it is a directory"));
     }
@@ -32,6 +35,20 @@ pub fn check_differ(named: &[(&str, Option<&Path>)]) -> Result<(), Error> {
         let Some(path) = path.filter(|path| !is_device(path)) else { continue };
         if let Some(other) = seen.insert(place(path), option) {
             return Err(Error::file(path, format!("a file holds one result: {other} and {option} name it")));
+        }
+    }
+    Ok(())
+}
+
+/// No result takes the place of a file that it is made from.
+pub fn check_spares<'a>(
+    named: &[(&str, Option<&Path>)],
+    inputs: impl Iterator<Item = &'a Path>,
+) -> Result<(), Error> {
+    let inputs: Vec<PathBuf> = inputs.filter(|path| !is_device(path)).map(place).collect();
+    for &(option, path) in named {
+        if let Some(path) = path.filter(|path| inputs.contains(&place(path))) {
+            return Err(Error::file(path, format!("{option} would replace a file that is read")));
         }
     }
     Ok(())
@@ -61,9 +78,22 @@ fn try_device(path: &Path) -> io::Result<()> {
     if fs::metadata(path)?.file_type().is_fifo() { Ok(()) } else { device(path).map(drop) }
 }
 
-/// Where the file is or will be: links to it are followed, so that they stay links.
+/// As many links as the kernel follows.
+const LINKS_MAX: usize = 40;
+
+/// Where the file is or will be: links to it are followed, so that they stay links, also one that leads to a
+/// file that is not there yet.
 fn place(path: &Path) -> PathBuf {
-    fs::canonicalize(path).or_else(|_| path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+    let mut path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..LINKS_MAX {
+        if let Ok(found) = fs::canonicalize(&path) {
+            return found;
+        }
+        let Ok(target) = fs::read_link(&path) else { break };
+        path.pop();
+        path.push(target);
+    }
+    path
 }
 
 fn partial(path: &Path) -> PathBuf {
@@ -116,6 +146,35 @@ mod tests {
         let named = [("--json", Some(file.as_path())), ("--hlog", Some(link.as_path()))];
         let told = check_differ(&named).unwrap_err().to_string();
         assert!(told.ends_with("link.json: a file holds one result: --json and --hlog name it"), "{told}");
+    }
+
+    #[test]
+    fn a_link_to_a_file_that_is_not_there_yet_stays_a_link_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, second] =
+            ["r.json", "link.json", "second.json"].map(|name| folder.path().join(name));
+        symlink("r.json", &link).unwrap();
+        symlink(&link, &second).unwrap();
+        write_text(&second, "new");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink() && second.is_symlink());
+    }
+
+    #[test]
+    fn no_file_has_an_empty_name_and_none_that_is_read_is_replaced() {
+        assert_eq!(
+            check(Path::new("")).unwrap_err().to_string(),
+            "cannot write: the name of a file is empty"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link] = ["r.json", "link.json"].map(|name| folder.path().join(name));
+        fs::write(&file, "{}").unwrap();
+        symlink(&file, &link).unwrap();
+        let inputs = [link.as_path(), Path::new("/dev/stdin")];
+        let spares = |path: &Path| check_spares(&[("--json", Some(path))], inputs.into_iter());
+        let told = spares(&file).unwrap_err().to_string();
+        assert!(told.ends_with("r.json: --json would replace a file that is read"), "{told}");
+        assert!(spares(&folder.path().join("other")).is_ok() && spares(Path::new("/dev/stdin")).is_ok());
     }
 
     #[test]

@@ -160,6 +160,44 @@ fn one_file_for_two_results_is_refused_however_it_is_spelled() {
 }
 
 #[test]
+fn no_result_takes_the_place_of_what_the_run_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, "GET /").unwrap();
+    let (name, body) = (path.to_str().unwrap(), format!("@{}", path.display()));
+    for (option, value) in [("--script", name), ("--targets", name), ("--body", &body)] {
+        let output = loadgen(&["-R10", option, value, "--json", name, "http://127.0.0.1:1/"]);
+        assert_eq!(output.status.code(), Some(1));
+        let told = format!("{name}: --json would replace a file that is read\n");
+        assert_eq!(error(&output), told, "{option}");
+    }
+}
+
+#[test]
+fn names_of_files_may_be_any_bytes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let (server, folder) = (NullServer::start(), tempfile::tempdir().unwrap());
+    let odd = folder.path().join(OsStr::from_bytes(b"f\xff"));
+    std::fs::create_dir(&odd).unwrap();
+    std::fs::write(odd.join("beside.lua"), "return '/from-beside'").unwrap();
+    std::fs::write(odd.join("s.lua"), "wrk.path = require 'beside'").unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R10", "-c1", "-t1", "-d200ms", &server.url, "--sample", "1", "--script"])
+        .arg(odd.join("s.lua"))
+        .arg("--json")
+        .arg(odd.join("r.json"))
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{}", error(&status));
+    assert_eq!(std::fs::read_dir(&odd).unwrap().count(), 3, "no file of another name");
+    let result: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(odd.join("r.json")).unwrap()).unwrap();
+    assert_eq!(result["sample"][0]["target"], "/from-beside");
+}
+
+#[test]
 fn a_result_may_go_to_a_device_which_stays_one() {
     let server = NullServer::start();
     let output = loadgen(&[

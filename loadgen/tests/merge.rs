@@ -504,3 +504,33 @@ fn one_file_for_result_and_log_is_refused_and_none_is_written_where_the_other_ca
     assert!(error.ends_with("second: no number: reconnecting/reopened\n"), "{error}");
     assert!(!written && !json.exists());
 }
+
+fn merge_into(options: &[&str], files: &[PathBuf]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_loadgen"));
+    let output = command.arg("merge").args(options).args(files).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn no_part_is_replaced_by_the_whole_and_no_result_has_an_empty_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let copies: Vec<PathBuf> = (1..=PARTS)
+        .map(|number| {
+            let copy = file(folder.path(), number, "json");
+            std::fs::copy(file(measured(), number, "json"), &copy).unwrap();
+            copy
+        })
+        .collect();
+    let before = std::fs::read(&copies[1]).unwrap();
+    let (code, told) = merge_into(&["--json", copies[1].to_str().unwrap()], &copies);
+    assert_eq!(code, Some(1));
+    assert!(told.ends_with("part2.json: --json would replace a file that is read\n"), "{told}");
+    assert_eq!(std::fs::read(&copies[1]).unwrap(), before);
+    let (code, told) = merge_into(&["--json", ""], &copies);
+    assert_eq!((code, told.as_str()), (Some(1), "the name of a file is empty: --json \"\"\n"));
+    let whole = folder.path().join("whole.json");
+    assert_eq!(merge_into(&["--json", whole.to_str().unwrap()], &copies).0, Some(0));
+    let (code, told) = merge_into(&[], &[whole]);
+    assert_eq!(code, Some(1));
+    assert!(told.contains("a merged result cannot be merged again"), "{told}");
+}

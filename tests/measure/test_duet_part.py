@@ -24,6 +24,7 @@ def lines(**change) -> list[str]:
 def test_a_rate_and_times_are_written_to_their_last_digit():
     at_rate, closed = lines(rate=1_234_567, timeout="400us")
     assert " -R 1234567 " in at_rate and " -R " not in closed and " --closed " in closed
+    assert " --spin auto " in at_rate and " --spin " not in closed
     for line in (at_rate, closed):
         assert " --slice 650ms --settle 150ms --gap 20ms..350ms " in line and " --timeout 400us " in line
 

@@ -93,6 +93,8 @@ def test_loadgen_keeps_a_sample_of_what_it_wrote_where_something_is_written(chan
 def test_closed_loop_of_loadgen_has_no_rate_and_no_schedule():
     line = " ".join(commands(rate="closed")[0].argv)
     assert "--closed" in line and "-R" not in line and "--arrivals" not in line
+    assert "--spin" not in line, "loadgen refuses a busy wait for due times that there are not"
+    assert "--spin" in commands(rate=100)[0].argv
 
 
 def test_wrk2_and_wrk_warm_up_in_a_process_of_their_own():

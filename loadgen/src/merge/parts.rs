@@ -37,6 +37,9 @@ impl Part {
         if result["tool"] != "loadgen" || result["schema_version"] != SCHEMA_VERSION {
             return Err(wrong(&format!("no result of loadgen by schema {SCHEMA_VERSION}")));
         }
+        if result.get("merged").is_some() {
+            return Err(wrong("a merged result cannot be merged again: give the results of all parts"));
+        }
         if result.get("alternate").is_some() {
             return Err(wrong("results of --alternate cannot be merged"));
         }
@@ -92,11 +95,7 @@ impl Part {
 
 /// None of another version's that this one does not understand.
 fn typed(result: &Value) -> Option<Box<Args>> {
-    let typed = result["arguments"]
-        .as_array()?
-        .iter()
-        .map(|word| word.as_str().map(str::to_owned))
-        .collect::<Option<_>>()?;
+    let typed = result["arguments"].as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
     match args::parse(typed) {
         Ok(Parsed::Run(args)) => Some(args),
         _ => None,

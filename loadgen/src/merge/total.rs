@@ -1,5 +1,6 @@
 //! What all parts found together: the same figures as those of one generator, from histograms added up.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
@@ -89,7 +90,7 @@ impl Total {
     }
 
     /// By the schema of a single result.
-    pub fn document(&self, parts: &[Part], arguments: &[&str]) -> Result<Value, Error> {
+    pub fn document(&self, parts: &[Part], arguments: &[Cow<str>]) -> Result<Value, Error> {
         let first = &parts[0];
         let sum = |pointer: &str| parts.iter().map(|part| number(part, pointer)).sum::<Result<f64, _>>();
         let count = |pointer: &str| {

@@ -9,13 +9,14 @@ use std::sync::mpsc::{Receiver, Sender};
 use mlua::{AnyUserData, Function, Lua, UserData, UserDataFields, UserDataMethods};
 
 use super::statistics::Statistics;
-use super::{Address, Script, field, load, wrk};
+use super::{Address, failed, field, load, wrk};
 use crate::args::Addresses;
 use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::lua_value::Value;
 use crate::order::Order;
 use crate::plan::Plan;
+use crate::script_file::ScriptFile;
 use crate::tally::Tally;
 
 /// How the main thread reaches a worker's state.
@@ -69,7 +70,7 @@ pub struct Summary<'a> {
 
 pub struct MainState {
     lua: Lua,
-    script: Arc<Script>,
+    script: Arc<ScriptFile>,
     threads: Vec<AnyUserData>,
 }
 
@@ -93,7 +94,7 @@ impl MainState {
                 .map(|address| Ok(address?.0.clone()))
                 .collect()
         };
-        let found = resolve().map_err(|problem| self.script.failed("wrk.resolve", &problem))?;
+        let found = resolve().map_err(|problem| failed(&self.script, "wrk.resolve", &problem))?;
         if found.is_empty() {
             // Says why none can be reached, if none can.
             return plan
@@ -121,7 +122,7 @@ impl MainState {
     pub fn setup(&mut self, link: ThreadLink, endpoints: Endpoints) -> Result<Endpoints, Error> {
         let endpoints = Rc::new(RefCell::new(endpoints));
         let thread = self.lua.create_userdata(Thread { link, endpoints: endpoints.clone() });
-        let thread = thread.map_err(|problem| self.script.failed("setup()", &problem))?;
+        let thread = thread.map_err(|problem| failed(&self.script, "setup()", &problem))?;
         self.threads.push(thread.clone());
         let run = || -> mlua::Result<()> {
             wrk(&self.lua)?.set("thread", thread.clone())?;
@@ -130,7 +131,7 @@ impl MainState {
                 None => Ok(()),
             }
         };
-        run().map_err(|problem| self.script.failed("setup()", &problem))?;
+        run().map_err(|problem| failed(&self.script, "setup()", &problem))?;
         Ok(endpoints.borrow().clone())
     }
 
@@ -154,7 +155,7 @@ impl MainState {
             table.set("errors", errors)?;
             done.call::<()>((table, latency, requests))
         };
-        run().map_err(|problem| self.script.failed("done()", &problem))
+        run().map_err(|problem| failed(&self.script, "done()", &problem))
     }
 }
 

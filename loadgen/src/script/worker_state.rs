@@ -1,26 +1,28 @@
 //! The Lua state of one worker: `init`, `request`, `response`.
 
 use std::cell::{Cell, RefCell};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::{Function, Lua, UserData, UserDataFields, UserDataMethods};
 
 use super::problem::{message, told_type};
-use super::{Address, Script, field, load, wrk};
+use super::{Address, failed, field, load, wrk};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::http::Captured;
 use crate::lua_value::Value;
 use crate::plan::Plan;
 use crate::schedule::mix;
+use crate::script_file::ScriptFile;
 use crate::target::host_and_port;
 
 const CALLS: &str = include_str!("calls.lua");
 
 pub struct WorkerState {
     lua: Lua,
-    script: Arc<Script>,
+    script: Arc<ScriptFile>,
     request: Option<Function>,
     response: Option<Function>,
     delay: Option<Function>,
@@ -77,7 +79,7 @@ impl WorkerState {
         let state = Self { lua, script, request: None, response: None, delay: None, stopped, address };
         state
             .prepare(plan.seed, plan.part.place(thread))
-            .map_err(|problem| state.script.failed("", &problem))?;
+            .map_err(|problem| failed(&state.script, "", &problem))?;
         Ok(state)
     }
 
@@ -113,7 +115,7 @@ impl WorkerState {
                 let args = self.lua.create_table()?;
                 args.set(0, plan.target.url.as_str())?;
                 for (index, arg) in plan.script_args.iter().enumerate() {
-                    args.set(index + 1, arg.as_str())?;
+                    args.set(index + 1, self.lua.create_string(arg.as_bytes())?)?;
                 }
                 init.call::<()>(args)?;
             }
@@ -125,7 +127,7 @@ impl WorkerState {
             Ok(calls.map(|(name, call)| defined(name).then_some(call)))
         };
         [self.request, self.response, self.delay] =
-            run().map_err(|problem| self.script.failed("init()", &problem))?;
+            run().map_err(|problem| failed(&self.script, "init()", &problem))?;
         Ok(())
     }
 
@@ -147,7 +149,7 @@ impl WorkerState {
         let format = || -> mlua::Result<mlua::LuaString> {
             field::<Function>(&wrk(&self.lua)?, "format", "wrk.format")?.call(())
         };
-        let request = format().map_err(|problem| self.script.failed("wrk.format", &problem))?;
+        let request = format().map_err(|problem| failed(&self.script, "wrk.format", &problem))?;
         Ok(request.as_bytes().to_vec())
     }
 
@@ -162,7 +164,7 @@ impl WorkerState {
                 let found = told_type(other.type_name());
                 Err(self.script.wrong(format!("request() must return a string, not {found}")))
             }
-            Err(problem) => Err(self.script.failed("request()", &problem)),
+            Err(problem) => Err(failed(&self.script, "request()", &problem)),
         }
     }
 
@@ -175,7 +177,7 @@ impl WorkerState {
     pub fn delay_ns(&self) -> Result<Option<u64>, Error> {
         let Some(delay) = &self.delay else { return Ok(None) };
         let delay_ms: Option<f64> =
-            delay.call(()).map_err(|problem| self.script.failed("delay()", &problem))?;
+            delay.call(()).map_err(|problem| failed(&self.script, "delay()", &problem))?;
         Ok(Some((delay_ms.unwrap_or(0.0) * 1e6) as u64))
     }
 
@@ -188,6 +190,6 @@ impl WorkerState {
             }
             response.call::<()>((status, headers, self.lua.create_string(&captured.body)?))
         };
-        call().map_err(|problem| self.script.failed("response()", &problem))
+        call().map_err(|problem| failed(&self.script, "response()", &problem))
     }
 }
