@@ -234,9 +234,9 @@ def generator_not_saturated(run: Evidence) -> Check:
         return _unknown("generator_not_saturated", required)
     if run.saturated:
         return Check("generator_not_saturated", FAIL, run.saturated_reason or "saturated", required)
-    if (
-        run.saturated_reason
-    ):  # "connections: …": they were all taken, by too few of them or by an overloaded service
+    # "connections: …": they were all taken, by too few of them or by an overloaded service;
+    # "reconnecting: …": they were lost, and the pauses before they were tried again were long
+    if run.saturated_reason:
         return Check("generator_not_saturated", WARN, run.saturated_reason, required)
     if run.distorted_percentiles:
         names = ", ".join(f"p{percentile}" for percentile in run.distorted_percentiles)
