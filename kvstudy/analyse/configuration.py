@@ -229,8 +229,8 @@ def comparisons(
     of its runs on each side.
 
     Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval; the
-    word, corrected for all rows at ``share`` of a page's error (``with_words``; None: no word yet, for rows
-    that join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one
+    word, corrected for all rows at ``share`` of the page's error that ``tables`` may spend (``with_words``;
+    None: no word yet, for rows that join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one
     label. ``apart``: all runs of one side were made before all of the other. ``invalid_before`` of
     ``of_before`` runs were made invalid by the service (``lost_runs``);
     ``slack``: how much of a ratio's logarithm whole microseconds hide; ``found``: the ratio that these runs
@@ -298,7 +298,7 @@ def comparisons(
     # that it is joined to.
     frame = pd.DataFrame(rows, columns=COMPARISON_COLUMNS).astype(dict.fromkeys(_NUMBERS, "float64"))
     frame = frame.sort_values(_PLACE, kind="stable", ignore_index=True)
-    return with_words(frame, share) if share is not None else frame
+    return with_words(frame, share * tables.part) if share is not None else frame
 
 
 def with_words(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFrame:

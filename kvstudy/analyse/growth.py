@@ -227,4 +227,4 @@ def compared(tables: Tables) -> pd.DataFrame:
     parts = [part for part in parts if len(part)]
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
-    return with_words(pd.concat(parts, ignore_index=True), families.OWN_PAGE)[COLUMNS]
+    return with_words(pd.concat(parts, ignore_index=True), families.OWN_PAGE * tables.part)[COLUMNS]

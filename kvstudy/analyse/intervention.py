@@ -103,14 +103,19 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     if tested:
         for row, p_value in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
             row |= {"p_value": float(p_value)} | dict(
-                zip(("word", "why"), word(row["ratio"], float(p_value), row.pop("least")), strict=True)
+                zip(
+                    ("word", "why"),
+                    word(row["ratio"], float(p_value), row.pop("least"), tables.part),
+                    strict=True,
+                )
             )
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def word(ratio: float, p_value: float, least: float = 0.0) -> tuple[str, str]:
-    """CAUSED, or CANNOT_TELL and why. ``p_value``: corrected; ``least``: effect of interest, 0.05 is 5 %."""
-    if p_value <= SIGNIFICANCE:
+def word(ratio: float, p_value: float, least: float = 0.0, part: float = 1.0) -> tuple[str, str]:
+    """CAUSED, or CANNOT_TELL and why. ``p_value``: corrected; ``least``: effect of interest, 0.05 is 5 %;
+    ``part``: of SIGNIFICANCE, as ``Tables`` has it."""
+    if p_value <= SIGNIFICANCE * part:
         return CAUSED, ""
     if ratio > 1:
         return CANNOT_TELL, "the tail is longer without it"
@@ -193,7 +198,7 @@ def _row(tables: Tables, cause: str, usual: pd.DataFrame, other: pd.DataFrame) -
     least = float(usual["same_within"].min())
     found = (
         moved(ratios, least)
-        if len(ratios) >= PAIRS_MIN
+        if len(ratios) >= _pairs_min(tables)
         else Moved(float(np.median(ratios)) if ratios else np.nan, np.nan, np.nan, np.nan)
     )
     return {
@@ -242,10 +247,15 @@ def _windows(tables: Tables, kind: str, usual: set[str], other: set[str]) -> tup
     return before, left
 
 
+def _pairs_min(tables: Tables) -> int:
+    """With half as much error to spend, one pair more."""
+    return PAIRS_MIN + math.ceil(-math.log2(tables.part))
+
+
 def _unanswerable(tables: Tables, cause: str, usual: set[str], other: set[str]) -> str:
     """Why these runs cannot answer; "" where they can."""
-    if len(usual) < PAIRS_MIN:
-        return f"{len(usual)} pairs of valid runs, {PAIRS_MIN} are needed"
+    if len(usual) < (needed := _pairs_min(tables)):
+        return f"{len(usual)} pairs of valid runs, {needed} are needed"
     before, left = _windows(tables, cause, usual, other)
     if not before:
         return "it did not happen in the usual runs either"

@@ -44,7 +44,7 @@ class Question:
     def events_a_window(self) -> float:
         return self.events / self.runs if self.runs else 0.0
 
-    def unanswerable(self) -> str:
+    def unanswerable(self, significance: float = SIGNIFICANCE) -> str:
         """Why these runs cannot answer, whatever happened in them; "" where they can."""
         if not self.runs:
             return "no repeats to exchange events between"
@@ -52,7 +52,7 @@ class Question:
             also = f"; {_IN_STEP}" if permutation.in_step(list(self.groups)) > IN_STEP else ""
             return f"{self.events_a_window:.1f} events a window, {EVENTS_MIN} are needed{also}"
         smallest = permutation.smallest_p(list(self.groups))
-        return f"too few repeats: p cannot fall below {smallest:.2g}" if smallest > SIGNIFICANCE else ""
+        return f"too few repeats: p cannot fall below {smallest:.2g}" if smallest > significance else ""
 
 
 @dataclass(frozen=True)
@@ -65,27 +65,29 @@ class Judgement:
 
 
 def judge(
-    questions: dict[Hashable, Question], draws: int = DRAWS, seed: int = 1
+    questions: dict[Hashable, Question], draws: int = DRAWS, seed: int = 1, part: float = 1.0
 ) -> dict[Hashable, Judgement]:
-    """The same questions and seed give the same judgements."""
+    """The same questions and seed give the same judgements. ``part``: of SIGNIFICANCE, as ``Tables`` has
+    it."""
+    significance = SIGNIFICANCE * part
     generator = np.random.default_rng(seed)
-    why = {key: question.unanswerable() for key, question in questions.items()}
+    why = {key: question.unanswerable(significance) for key, question in questions.items()}
     tested = [key for key in questions if not why[key]]
     p_values = [permutation.p_value(list(questions[key].groups), draws, generator) for key in tested]
     corrected = dict(zip(tested, holm(p_values), strict=True)) if tested else {}
     return {
         key: Judgement(CANNOT_TELL, float("nan"), why[key])
         if why[key]
-        else _word(questions[key], float(corrected[key]), len(tested))
+        else _word(questions[key], float(corrected[key]), len(tested), significance)
         for key in questions
     }
 
 
-def _word(question: Question, p_value: float, tests: int) -> Judgement:
-    if p_value <= SIGNIFICANCE:
+def _word(question: Question, p_value: float, tests: int, significance: float) -> Judgement:
+    if p_value <= significance:
         return Judgement(LINKED, p_value, "")
     smallest = permutation.smallest_p(list(question.groups)) * tests
-    if smallest > SIGNIFICANCE:
+    if smallest > significance:
         return Judgement(
             CANNOT_TELL,
             p_value,

@@ -83,7 +83,7 @@ def compared_options(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.
             parts.append(rows.assign(experiment=experiment, before_name=before, after_name=after))
     parts = [part for part in parts if len(part)]
     return (
-        with_words(pd.concat(parts, ignore_index=True), families.OPTIONS)[COLUMNS]
+        with_words(pd.concat(parts, ignore_index=True), families.OPTIONS * tables.part)[COLUMNS]
         if parts
         else pd.DataFrame(columns=COLUMNS)
     )

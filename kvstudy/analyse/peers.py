@@ -66,7 +66,7 @@ def compared(tables: Tables, percentiles: tuple[float, ...] = (50.0, 99.0)) -> p
     parts = [part for part in parts if len(part)]
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
-    return with_words(pd.concat(parts, ignore_index=True), families.OWN_PAGE)[COLUMNS]
+    return with_words(pd.concat(parts, ignore_index=True), families.OWN_PAGE * tables.part)[COLUMNS]
 
 
 def held(tables: Tables) -> pd.DataFrame:

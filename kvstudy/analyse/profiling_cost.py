@@ -43,7 +43,7 @@ def cost(tables: Tables) -> pd.DataFrame:
                 for differs, profiled in each_configuration(group[group["profiled"]])
                 for row in _compared(plain, profiled, differs)
             ]
-    return with_words(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), families.SMALL)
+    return with_words(pd.DataFrame(rows, columns=COMPARISON_COLUMNS), families.SMALL * tables.part)
 
 
 def _compared(plain: pd.DataFrame, profiled: pd.DataFrame, differs: str) -> list[dict]:

@@ -88,7 +88,9 @@ class _Held:
 class Tables(_Held):
     """The tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``:
     run id → run folder; ``smoke_shown``, ``smoke_hidden``: experiments whose only runs are of the profile
-    smoke, and those whose smoke runs gave way to others; ``own``: runs that the reader has measured.
+    smoke, and those whose smoke runs gave way to others; ``own``: runs that the reader has measured;
+    ``part``: how much of a page's error the words of these runs may spend, less than all where the same is
+    asked of other runs too (``present.notebook``).
 
     Select first, look then: every table but ``runs`` is read when it is first looked at. Nobody changes a
     table once it is in here.
@@ -106,6 +108,7 @@ class Tables(_Held):
     smoke_shown: tuple[str, ...] = ()
     smoke_hidden: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()
+    part: float = 1.0
     _found: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def cached(self, work: Callable[..., _Found], *arguments: object) -> _Found:

@@ -162,7 +162,7 @@ def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 
     the slow answers that it touches and no other linked kind does; ``word``: LINKED, or CANNOT_TELL for the
     reason in ``why``.
     """
-    return _rows(tables, threshold_us, judge(_questions(tables, threshold_us), draws, seed))
+    return _rows(tables, threshold_us, judge(_questions(tables, threshold_us), draws, seed, tables.part))
 
 
 def page_causes(
@@ -181,7 +181,7 @@ def page_causes(
         for place, part in enumerate(parts)
         for kind, question in _questions(*part).items()
     }
-    words = judge(questions, draws, seed)
+    words = judge(questions, draws, seed, tables.part)
     found = [
         _rows(*part, {kind: word for (at, kind), word in words.items() if at == place})
         for place, part in enumerate(parts)

@@ -110,14 +110,14 @@ def _searches(answer: Answer) -> list[Row]:
 def _options(tables: Tables, reference: Tables | None = None, duets: Sequence[Duet] = ()) -> list[Finding]:
     """What is decided, one for each experiment and place; what nobody could compare; and all that is
     undecided in one."""
-    tables, less = options.standing(tables, reference)
-    found = options.decided(tables, duets)
+    standing = options.standing(tables, reference)
+    less, found = standing.less, options.decided(standing, duets)
     is_told = reference is not None or any(duet.is_own for duet in duets)
 
     def whose_and_own(name: str, answer: Answer) -> tuple[str, str]:
         if not is_told:
             return "", ""
-        owners = options.whose(tables, duets, name) or {bool(tables.select(experiment=name).own_runs)}
+        owners = options.whose(standing, duets, name) or {name in standing.own_experiments}
         of_runs = name in less and not all(claim.rule == DUET for claim in answer.claims)
         whose = claim_text.BOTH if len(owners) == 2 else _WHOSE[owners.pop()]
         return whose, _less(less[name], answer) if of_runs else ""
@@ -135,13 +135,13 @@ def _options(tables: Tables, reference: Tables | None = None, duets: Sequence[Du
             for mine in _grouped(answer.claims, lambda claim: claim.subject).values()
         ]
         question, rows = last
-        open_duets = [Row(text) for text in options.beside(tables, duets, name)]
+        open_duets = [Row(text) for text in options.beside(standing, duets, name)]
         return [*(finding(*one) for one in first), finding(question, [*rows, *open_duets], own)]
 
     told = sorted(found.items(), key=lambda item: not item[1].claims)
     lines = [finding for name, answer in told for finding in of_experiment(name, answer)]
-    answer, of = options.undecided(tables, duets)
-    rows = tuple(_undecided(answer.claims, of, options.tallied(tables, duets))) if answer.claims else ()
+    answer, of = options.undecided(standing, duets)
+    rows = tuple(_undecided(answer.claims, of, options.tallied(standing, duets))) if answer.claims else ()
     return [
         *lines,
         *(

@@ -28,7 +28,8 @@ def of_comparisons(compared: pd.DataFrame) -> str:
 
 
 def of_runs(size: int) -> str:
-    """How many of a family, without and with the correction; "" of a single word."""
+    """How many of a family, without and with the correction; "" of a single word. Beside the reference the
+    reader's words and its own share the page in twenty."""
     if size < 2:
         return ""
     return (

@@ -83,9 +83,8 @@ class Rule:
         """``reference``: the committed runs, where ``tables`` has the reader's own in the place of some.
 
         Choosing what decides more makes no word of either more often false: it can only leave words out, and
-        a line says whose it is. So at most 5 % of studies have a false word of one's own, and the reference's
-        words are those that it had before. On a page that shows both, the bounds of the two families add up
-        to 10 %."""
+        a line says whose it is. Each of the two families has half of the page's error (``Tables.part``), so
+        that together they are false on at most 5 % of pages."""
         answer = self.ask(tables)
         if reference is None:
             return None if answer is None else self._finding(answer)

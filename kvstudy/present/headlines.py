@@ -402,18 +402,20 @@ def _parts(shares: pd.DataFrame, of: Place) -> list[Bar]:
 
 @_card("06-before-after", "Did a change help?", _of_service, beside=True)
 def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()):
-    tables, less = options.standing(tables, reference)
-    found = options.decided(tables, duets)
-    undecided, _ = options.undecided(tables, duets)
-    less = {name: own for name, own in less.items() if options.whose(tables, duets, name) != {True}}
+    standing = options.standing(tables, reference)
+    found = options.decided(standing, duets)
+    undecided, _ = options.undecided(standing, duets)
+    less = [name for name in standing.less if options.whose(standing, duets, name) != {True}]
     every = [claim for answer in (*found.values(), undecided) for claim in answer.claims]
     every = [claim for claim in every if not claim.variant.startswith(OF_WORKLOAD)]
     if not every:
         return None
     decided = [claim for claim in every if claim.word != CANNOT_TELL]
     differing = [claim for claim in decided if claim.differs and claim.measure != INVALID]
-    asked = tables.select(experiment=sorted({claim.subject.experiment for claim in every}), profiled=False)
-    launches = options.count_launches(tables, duets)
+    asked = standing.tables.select(
+        experiment=sorted({claim.subject.experiment for claim in every}), profiled=False
+    )
+    launches = options.count_launches(standing, duets)
     doubts = [
         f"{len(decided)} of {len(every)} decided",
         *([f"{words.counted(launches, 'launch')} of duets"] if launches else []),

@@ -41,6 +41,7 @@ TALL_ROWS_SHOWN, TALL_ROWS_MAX = (
     20,
 )  # of sentences, which take several lines each: a page, and as many as go without pages
 LINE_LETTERS = 44
+BESIDE_THE_REFERENCE = 1 / 2  # of a page's error: what the reader's own words may spend, and the reference's
 MADE_ANEW = (
     "**Runs came or went since this notebook began.** This cell and those below show the runs of now; "
     "those above the earlier ones. Run all cells again to see the same runs everywhere."
@@ -98,10 +99,24 @@ def _study(**asked: object) -> Tables:
     found = study_tables(spread=workers.processes, progress=False, **asked)
     folder = tidy_root(project_root())
     now = state(folder)
+    found = found.but(part=_part(folder, now))
     if _first_seen.setdefault(folder, now) != now:
         _first_seen[folder] = now
         display(Markdown(MADE_ANEW))
     return found
+
+
+@lru_cache(maxsize=2)
+def _part(_folder: Path, _state: tuple[int, int]) -> float:
+    """Half where runs of the reader's own stand beside the reference, since pages ask the same of both; the
+    same on every page, so that a word is."""
+    try:
+        reference = study_tables(progress=False, places=REFERENCE_ALONE)
+        both = study_tables(progress=False)
+    except KvstudyError:
+        return 1.0
+    is_alone = not both.own_runs or set(both.runs["run_id"]) == set(reference.runs["run_id"])
+    return 1.0 if is_alone else BESIDE_THE_REFERENCE
 
 
 def closed_loop_runs() -> Tables:

@@ -28,7 +28,7 @@ def measured_duets() -> list[Duet]:
 def every(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()) -> pd.DataFrame:
     """``options.every`` of ``tables``, with the reference's runs of every experiment of which the reader's
     own decide less."""
-    return options.every(options.standing(tables, reference)[0], duets)
+    return options.every(options.standing(tables, reference), duets)
 
 
 def instead(before: str, after: str) -> str:

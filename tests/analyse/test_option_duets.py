@@ -174,12 +174,12 @@ def test_a_duet_none_of_whose_rounds_count_has_no_latency_to_tell(study):
 
 def test_the_claims_of_an_option_are_those_of_its_duet_and_count_launches(study):
     found = study.measured().duets
-    answer = answers.decided(empty_tables(), found)["wal"]
+    answer = answers.decided(answers.standing(empty_tables()), found)["wal"]
     assert (answer.runs, answer.launches) == (0, 6)
     assert {claim.rule for claim in answer.claims} == {DUET} and {claim.runs for claim in answer.claims} == {
         6
     }
-    assert answers.whose(empty_tables(), found, "wal") == {True}
+    assert answers.whose(answers.standing(empty_tables()), found, "wal") == {True}
 
 
 def test_launches_of_a_duet_that_decides_a_part_count_once(study):
@@ -195,6 +195,6 @@ def test_launches_of_a_duet_that_decides_a_part_count_once(study):
             sides={"a": {"name": "wal=interval"}, "b": {"name": "wal=always"}},
         )
     found = study.duets
-    assert answers.decided(empty_tables(), found)["wal"].launches == 8
-    assert answers.undecided(empty_tables(), found)[0].launches == 8
-    assert answers.count_launches(empty_tables(), found) == 8
+    assert answers.decided(answers.standing(empty_tables()), found)["wal"].launches == 8
+    assert answers.undecided(answers.standing(empty_tables()), found)[0].launches == 8
+    assert answers.count_launches(answers.standing(empty_tables()), found) == 8

@@ -1,19 +1,26 @@
 """A reader's own runs make no page poorer: what they leave open the reference still answers, and each line
 says whose runs it is of."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from pandas.testing import assert_frame_equal
 from sample import empty_tables, sample_tables
 from test_claims import runs_of
 from test_options import varied
 
 from kvstudy.analyse import options as analysed_options
 from kvstudy.analyse import published
+from kvstudy.analyse.answers.options import standing
 from kvstudy.analyse.replication import verdicts
 from kvstudy.present import answers, cards, claims, findings, headlines
 from kvstudy.present.options import every
 
+ROOT = Path(__file__).parents[2]
 WAL = ["wal=interval", "wal=always"]
 
 
@@ -152,3 +159,34 @@ def test_what_a_page_asks_again_is_worked_out_once(decided, few, monkeypatch):
     first = len(asked)
     answers.summarize_options(own, reference), every(own, reference)
     assert first and len(asked) == first
+
+
+def test_options_told_by_either_keep_the_word_that_they_have_among_all_of_their_own_runs(decided, few):
+    gc = varied("gc", ["gc=G1", "gc=Z"], slower=3.0)
+    own, reference = few.joined(mine(gc)), decided.joined(gc)
+    told = standing(own, reference).compared
+    families = [
+        analysed_options.compared_options(own).query("experiment == 'gc'"),
+        analysed_options.compared_options(reference).query("experiment == 'wal'"),
+    ]
+    assert_frame_equal(told, pd.concat(families, ignore_index=True))
+
+
+@pytest.mark.parametrize(("own", "part"), [("", 1.0), ("report-3", 0.5)])
+def test_beside_the_reference_words_have_half_of_a_pages_error_on_every_page(own, part):
+    tables = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import own_runs; from kvstudy.present import notebook as n; "
+            f"own_runs.stand_beside_the_reference({own!r}); "
+            "print(n.all_tables().part, n.tables('report-3').part, n.tables('noise').part, "
+            "n.reference_tables().part)",
+        ],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'present'}"},
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert tables.stdout.split() == [str(part)] * 4

@@ -42,7 +42,7 @@ def differences(tables: Tables, factor: str, percentile: float = 99.0) -> Answer
     rows = rows[rows["measure"] == f"p{percentile:g}"]
     if rows.empty:
         return Answer((), 0)
-    rows = with_words(rows, families.CHART)
+    rows = with_words(rows, families.CHART * tables.part)
     rows = rows.assign(decided=rows["word"].isin(DIFFERENT), distance=np.log(rows["ratio"]).abs())
     rows = rows.sort_values(["decided", "distance"], ascending=False, kind="stable")
     claims = tuple(comparison_claim(row, row.one, row.other) for row in rows.itertuples())
@@ -61,11 +61,15 @@ class Ends:
     chosen_from: int = 1
 
 
-def between_ends(ends: Sequence[Ends]) -> list[tuple[Pair, str]]:
-    """Of each its ratio and word; the words share a chart's part of the page's error."""
+def between_ends(ends: Sequence[Ends], part: float = 1.0) -> list[tuple[Pair, str]]:
+    """Of each its ratio and word; the words share what a chart has of the page's error. ``part``: of the
+    tables that the runs are from."""
     found = [pair(one.before_us, one.after_us, resolution=RESOLUTION_US) for one in ends]
     said = families.words_of_extremes(
-        found, [one.chosen_from for one in ends], [one.invalid for one in ends], families.CHART
+        found,
+        [one.chosen_from for one in ends],
+        [one.invalid for one in ends],
+        families.CHART * part,
     )
     return list(zip(found, said, strict=True))
 

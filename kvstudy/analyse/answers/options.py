@@ -2,7 +2,7 @@
 independent runs at the highest rate and most connections that both were measured at."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -25,90 +25,115 @@ from kvstudy.analyse.options import (
 from kvstudy.analyse.tables import Tables
 
 
-def standing(tables: Tables, reference: Tables | None) -> tuple[Tables, dict[str, Answer]]:
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """``tables``: of each experiment the runs whose comparisons are told; ``compared``: these, as
+    ``compared_options`` has them; ``less``: of each experiment of which the reference decides more, what the
+    reader's own runs say."""
+
+    tables: Tables
+    compared: pd.DataFrame
+    less: dict[str, Answer]
+
+    @property
+    def own_experiments(self) -> set[str]:
+        return set(self.tables.runs.loc[self.tables.runs["run_id"].isin(self.tables.own), "experiment"])
+
+
+def standing(tables: Tables, reference: Tables | None = None) -> Standing:
     """``tables``, with the runs of ``reference`` in the place of the reader's own wherever these decide
-    fewer comparisons of an experiment; and of each such experiment what his own runs say.
+    fewer comparisons of an experiment.
 
-    Corrected for how many they are together, the words of such a mixture are false at most as often as those
-    of both families together, 10 %: each comparison has two chances at most (docs/rules.md, "Words")."""
-    return (tables, {}) if reference is None else tables.cached(_standing, reference)
+    Each comparison keeps the word that it has among all of ``tables``, or all of ``reference``: corrected
+    anew, those that are left would have a third chance of a false word."""
+    if reference is None:
+        return Standing(tables, tables.cached(compared_options), {})
+    return tables.cached(_standing, reference)
 
 
-def _standing(tables: Tables, reference: Tables) -> tuple[Tables, dict[str, Answer]]:
-    own_runs = tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"]
-    own, theirs = _by_experiment(tables), _by_experiment(reference)
+def _standing(tables: Tables, reference: Tables) -> Standing:
+    mine, theirs = standing(tables), standing(reference)
+    own, of_reference = _by_experiment(mine), _by_experiment(theirs)
     less = {
         name: own.get(name, Answer((), 0))
-        for name in sorted(set(own_runs) & set(theirs))
-        if theirs[name].decides > own.get(name, Answer((), 0)).decides
+        for name in sorted(mine.own_experiments & set(of_reference))
+        if of_reference[name].decides > own.get(name, Answer((), 0)).decides
     }
     kept = tables.only(tables.runs.loc[~tables.runs["experiment"].isin(less), "run_id"])
-    return kept.joined(reference.select(experiment=list(less))), less
+    rows = [
+        mine.compared[~mine.compared["experiment"].isin(less)],
+        theirs.compared[theirs.compared["experiment"].isin(less)],
+    ]
+    told = pd.concat([part for part in rows if len(part)] or rows[:1])
+    return Standing(
+        kept.joined(reference.select(experiment=list(less))),
+        told.sort_values("experiment", kind="stable", ignore_index=True),
+        less,
+    )
 
 
-def _by_experiment(tables: Tables) -> dict[str, Answer]:
+def _by_experiment(found: Standing) -> dict[str, Answer]:
     """Every comparison of each experiment, decided or not."""
-    rows = _compared(tables)
+    rows = _compared(found)
     return {
-        str(name): Answer(_claims(mine), count_runs(tables, mine))
+        str(name): Answer(_claims(mine), count_runs(found.tables, mine))
         for name, mine in rows.groupby("experiment")
     }
 
 
-def every(tables: Tables, duets: Sequence[Duet] = ()) -> pd.DataFrame:
+def every(found: Standing, duets: Sequence[Duet] = ()) -> pd.DataFrame:
     """Rows of ``compared_options`` at every rate, with those of ``duets`` (``option_duets.with_duets``) in
-    the place of what they answer; ``tables`` as ``standing`` gives them."""
-    own = tables.runs.loc[tables.runs["run_id"].isin(tables.own), "experiment"].unique()
-    return with_duets(tables.cached(compared_options), duets, own)
+    the place of what they answer."""
+    return with_duets(found.compared, duets, found.own_experiments)
 
 
-def decided(tables: Tables, duets: Sequence[Duet] = ()) -> dict[str, Answer]:
+def decided(found: Standing, duets: Sequence[Duet] = ()) -> dict[str, Answer]:
     """Experiment → what is decided of its options. One whose runs are all of one side, or do not count, has
     an Answer without claims; one in which nothing is decided is left out (``undecided``)."""
-    compared, found = _compared(tables, duets), {}
+    tables, compared, answers = found.tables, _compared(found, duets), {}
     measured = {*tables.runs["experiment"], *compared["experiment"]}
     for experiment in sorted(measured - set(RULER) - OF_OTHER_PAGES):
         rows = compared[(compared["experiment"] == experiment)]
         mine = rows[rows["word"] != CANNOT_TELL]
         if len(mine):
-            found[experiment] = _answer(tables, mine)
+            answers[experiment] = _answer(tables, mine)
         elif rows.empty and tables.cached(varied_of, experiment) is not None:
             silent = unanswered(tables.select(experiment=experiment))
-            found |= {experiment: silent} if silent is not None else {}
-    return found
+            answers |= {experiment: silent} if silent is not None else {}
+    return answers
 
 
-def undecided(tables: Tables, duets: Sequence[Duet] = ()) -> tuple[Answer, dict[str, int]]:
+def undecided(found: Standing, duets: Sequence[Duet] = ()) -> tuple[Answer, dict[str, int]]:
     """The comparisons that decide nothing, and of each experiment how many comparisons there are in all."""
-    compared = _compared(tables, duets)
+    compared = _compared(found, duets)
     rows = compared[compared["word"] == CANNOT_TELL]
     counts = {str(name): int(count) for name, count in compared["experiment"].value_counts().items()}
-    return _answer(tables, rows) if len(rows) else Answer((), 0), counts
+    return _answer(found.tables, rows) if len(rows) else Answer((), 0), counts
 
 
-def tallied(tables: Tables, duets: Sequence[Duet] = ()) -> Tally:
+def tallied(found: Standing, duets: Sequence[Duet] = ()) -> Tally:
     """Of ``decided`` and ``undecided`` together."""
-    return tally(_compared(tables, duets))
+    return tally(_compared(found, duets))
 
 
-def count_launches(tables: Tables, duets: Sequence[Duet] = ()) -> int:
+def count_launches(found: Standing, duets: Sequence[Duet] = ()) -> int:
     """Of every duet of an option that answers something, or leaves it open, each once."""
-    compared = _compared(tables, duets)
+    compared = _compared(found, duets)
     return _launches(compared[~of_sizes(compared)])
 
 
-def whose(tables: Tables, duets: Sequence[Duet], experiment: str) -> set[bool]:
+def whose(found: Standing, duets: Sequence[Duet], experiment: str) -> set[bool]:
     """Of what is decided of an experiment: whether it is the reader's own; both where some is and some is
     not."""
-    rows = _compared(tables, duets)
+    rows = _compared(found, duets)
     rows = rows[(rows["experiment"] == experiment) & (rows["word"] != CANNOT_TELL)]
     return {bool(own) for own in rows["is_own"]}
 
 
-def beside(tables: Tables, duets: Sequence[Duet], experiment: str) -> list[str]:
+def beside(found: Standing, duets: Sequence[Duet], experiment: str) -> list[str]:
     """What a duet of the experiment leaves open that others decide, and what others say that gave way to
     another word, each once."""
-    rows = _compared(tables, duets)
+    rows = _compared(found, duets)
     return list(dict.fromkeys(filter(None, rows.loc[rows["experiment"] == experiment, "beside"])))
 
 
@@ -123,8 +148,8 @@ def _launches(rows: pd.DataFrame) -> int:
     return int(of_duets.groupby([*QUESTION, "is_own"])["runs_before"].max().sum())
 
 
-def _compared(tables: Tables, duets: Sequence[Duet] = ()) -> pd.DataFrame:
-    compared = every(tables, duets)
+def _compared(found: Standing, duets: Sequence[Duet] = ()) -> pd.DataFrame:
+    compared = every(found, duets)
     return at_highest_rate(compared[~compared["experiment"].isin(RULER)])
 
 

@@ -25,7 +25,9 @@ from kvstudy.analyse.comparison.words import ALPHA, CANNOT_TELL, LOST_MORE, MIN_
 # Of a page's 5 %: all comparisons of options a third, as the page's own two sides, a chart's title or a
 # sentence over one factor a sixth, what has a page of its own a twelfth (peers, growth), and each small
 # family (a claim of the reports, a question about the ruler) a twenty-eighth. Page 00 repeats the options,
-# two pages and, where all was measured, fourteen small ones. tests/present/test_shares.py adds them up.
+# two pages and, where all was measured, fourteen small ones. Where the same is asked of the reader's runs
+# and of the reference, each spends a part of its share (Tables.part). tests/present/test_shares.py adds them
+# up.
 WHOLE, OPTIONS, SIDES, CHART, OWN_PAGE, SMALL = 1.0, 1 / 3, 1 / 3, 1 / 6, 1 / 12, 1 / 28
 
 

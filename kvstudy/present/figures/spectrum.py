@@ -71,7 +71,7 @@ def percentile_spectrum(
         f"{words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
         f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}{note}"
     )
-    whole, of_panels = _rises(rows, medians, colour_by, latency_kind)
+    whole, of_panels = _rises(rows, medians, colour_by, latency_kind, tables.part)
     return titled(figure, f"{words.kind(latency_kind).capitalize()} by percentile", whole, drawn, of_panels)
 
 
@@ -399,7 +399,9 @@ def _panels(rows: pd.DataFrame) -> list[int]:
     return sorted(rows["panel"].unique())
 
 
-def _rises(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str) -> tuple[str, list[str]]:
+def _rises(
+    rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str, part: float
+) -> tuple[str, list[str]]:
     """The finding, of the whole chart and of each of its panels: how the highest percentile that every colour
     has moves from the first to the last value of ``colour_by``, all else equal.
 
@@ -432,7 +434,8 @@ def _rises(rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str)
         [
             Ends(*(values[end["configuration"]] for end in ends), _outcome(rows, ends), chosen_from)
             for ends in pairs
-        ]
+        ],
+        part,
     )
 
     def summarize(places: list[int]) -> str:

@@ -33,7 +33,7 @@ def varied(experiment, factor, repeats=5):
 
 
 def test_what_is_decided_of_an_option_is_told_against_its_default():
-    answer = options.decided(varied("handler", 3.0))["handler"]
+    answer = options.decided(options.standing(varied("handler", 3.0)))["handler"]
     slower = [claim for claim in answer.claims if claim.word == "slower"]
     assert {(claim.measure, claim.baseline, claim.variant) for claim in slower} == {
         (measure, "handler=selector", "handler=workers") for measure in ("p50", "p99")
@@ -43,15 +43,15 @@ def test_what_is_decided_of_an_option_is_told_against_its_default():
 
 def test_too_few_runs_decide_nothing_and_it_is_known_that_they_are_too_few():
     tables = varied("handler", 3.0, repeats=2)
-    assert options.decided(tables) == {}
-    answer, of = options.undecided(tables)
+    assert options.decided(options.standing(tables)) == {}
+    answer, of = options.undecided(options.standing(tables))
     assert of == {"handler": len(answer.claims)}
     assert all(claim.why == TOO_FEW and claim.interval is None for claim in answer.claims)
     assert {claim.measure for claim in answer.claims} >= {"p50", "p99"}
 
 
 def test_what_keeps_a_word_back_is_known_and_fewer_runs_are_not_blamed_for_what_they_did_not_forbid():
-    undecided, _ = options.undecided(varied("handler", 1.02))
+    undecided, _ = options.undecided(options.standing(varied("handler", 1.02)))
     assert {claim.why for claim in undecided.claims} == {NEITHER}
 
 
