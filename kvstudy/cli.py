@@ -130,7 +130,12 @@ HOSTS = click.option(
     metavar="N",
     help="With --hosts: so many hosts make the load of a run together.",
 )
-@click.option("--label", default="", help="A name for this series of runs, as before or after.")
+@click.option(
+    "--label",
+    default="",
+    help="A name for this series of runs, as before or after. Two labels are measured one after the other: a "
+    "machine that drifts meanwhile looks like a change. `kvstudy compare` measures two sides in turn.",
+)
 @click.option(
     "--resume",
     is_flag=True,

@@ -7,6 +7,7 @@ the same. Only repeats share a median.
                                                        differ in the label alone
     each_configuration(runs)                           parts of runs that share a median
     why_not_repeats(runs)                              why runs share none
+    measured_apart(first_utc, second_utc)              whether two sides were not measured in turn
     differing(runs, ["workload"])                      what tells configurations apart that the columns named
                                                        do not
 """
@@ -67,6 +68,7 @@ _FOLLOWS = {
     "generator": {"generator_program", "arrivals", "spin"},
 }
 RATE, CPU, INVALID = "achieved rate", "CPU per request", "invalid runs"  # measures beside the percentiles
+APART_MIN = 0.5
 RESOLUTION_US = 1.0  # of percentiles: the generator counts in whole microseconds
 BETTER = {RATE: "higher", CPU: "less", INVALID: "fewer"}
 COMPARISON_COLUMNS = [
@@ -230,9 +232,9 @@ def comparisons(
 
     Columns COMPARISON_COLUMNS: medians before and after, their ratio after / before with its interval; the
     word, corrected for all rows at ``share`` of the page's error that ``tables`` may spend (``with_words``;
-    None: no word yet, for rows that join a larger family). ``differs``: what tells rows of one place apart, such as two builds under one
-    label. ``apart``: all runs of one side were made before all of the other. ``invalid_before`` of
-    ``of_before`` runs were made invalid by the service (``lost_runs``);
+    None: no word yet, for rows that join a larger family). ``differs``: what tells rows of one place apart,
+    such as two builds under one label. ``apart``: the sides were not measured in turn (``measured_apart``).
+    ``invalid_before`` of ``of_before`` runs were made invalid by the service (``lost_runs``);
     ``slack``: how much of a ratio's logarithm whole microseconds hide; ``found``: the ratio that these runs
     could have found, whichever side it favours; infinite where a side lost a larger share of its runs, since
     what favours that side is never said; ``confidence``: of every interval.
@@ -282,7 +284,7 @@ def comparisons(
                                 confidence,
                             ),
                             "measure": measure,
-                            "apart": _apart(first, second),
+                            "apart": measured_apart(first["start_utc"], second["start_utc"]),
                         }
                     )
             if outcome["invalid_before"] or outcome["invalid_after"]:
@@ -291,7 +293,7 @@ def comparisons(
                         **common,
                         **_compared_outcomes(outcome),
                         "measure": INVALID,
-                        "apart": _apart(first, second),
+                        "apart": measured_apart(first["start_utc"], second["start_utc"]),
                     }
                 )
     # Said for every column, since a table without rows has no types of its own, and lends that to the tables
@@ -415,12 +417,22 @@ def _compared_outcomes(outcome: dict) -> dict:
     }
 
 
-def _apart(first: pd.DataFrame, second: pd.DataFrame) -> bool:
-    """Several runs a side, and all of one side first: a machine that drifts meanwhile looks like a change."""
-    if min(len(first), len(second)) < 2:
+def measured_apart(first_utc: pd.Series, second_utc: pd.Series) -> bool:
+    """Whether the runs of two sides, which began at these times, were measured in blocks instead of in turn:
+    a machine that drifts meanwhile looks like a change.
+
+    The largest distance between the two distributions of times (Kolmogorov and Smirnov) is how much of a
+    drift in one direction can become a difference: all of it where one side came first. From APART_MIN on a
+    drift of 5 % makes over 5 % of false words. Two runs a side in turn are half a side apart all the same."""
+    counts = len(first_utc), len(second_utc)
+    if min(counts) < 2:
         return False
-    one, other = first["start_utc"], second["start_utc"]
-    return bool(one.max() < other.min() or other.max() < one.min())
+    times = sorted({*first_utc, *second_utc})
+    reached = [
+        np.searchsorted(np.sort(np.asarray(side)), times, side="right") for side in (first_utc, second_utc)
+    ]
+    distance = np.abs(reached[0] / counts[0] - reached[1] / counts[1]).max()
+    return bool(distance >= APART_MIN and distance > 1 / min(counts))
 
 
 def _distinguishing_values(runs: pd.DataFrame, factor: str) -> dict[str, str]:

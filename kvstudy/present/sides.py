@@ -14,7 +14,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse.answers.factors import compared_sides
-from kvstudy.analyse.configuration import why_not_comparable
+from kvstudy.analyse.configuration import measured_apart, why_not_comparable
 from kvstudy.analyse.options import SAME_THING, usual_sides
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
@@ -22,9 +22,8 @@ from kvstudy.present import notebook, words
 
 FACTORS = ("label", "variant", "connections", "workload")
 APART = (
-    "The two sides were measured one after the other: a machine that drifts meanwhile looks like a "
-    "change. With a drift of 5 % such a comparison says a "
-    "false word in about one of five."
+    "The two sides were not measured in turn: a machine that drifts meanwhile looks like a change. "
+    "Where it drifts by 5 % and one side came first, a comparison says a false word in about one of five."
 )
 
 
@@ -65,13 +64,9 @@ class ComparedRuns:
         return Markdown(f"{source} Compared by {factor}: {after} against {before}{rest}.{apart}")
 
     def _apart(self) -> bool:
-        """Whether all runs of one side were made before all of the other."""
-        starts = [
-            self.tables.runs.loc[self.tables.runs[self.factor] == side, "start_utc"]
-            for side in (self.before, self.after)
-        ]
-        return min(map(len, starts)) > 1 and (
-            starts[0].max() < starts[1].min() or starts[1].max() < starts[0].min()
+        runs = self.tables.runs
+        return measured_apart(
+            *(runs.loc[runs[self.factor] == side, "start_utc"] for side in (self.before, self.after))
         )
 
     def doubts(self) -> str:

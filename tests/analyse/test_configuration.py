@@ -217,22 +217,31 @@ def test_runs_lost_from_outside_as_chance_has_it_leave_the_word_as_it_is(made):
     assert rows.loc["p50", ["invalid_after", "of_after", "word"]].tolist() == [0, 7, "faster"]
 
 
-def test_labels_measured_one_after_the_other_are_marked(made):
-    labels = ("before", "before", "after", "after")
+@pytest.mark.parametrize(
+    ("order", "apart"),
+    [
+        ("bbaa", True),
+        ("bbbbbbaaaaaa", True),
+        ("bbbbbaaaaaab", True),
+        ("bbbaaaaaabbb", True),
+        ("bbbaaabbbaaa", True),
+        ("bbbabababaaa", True),
+        ("aabbaabbaabb", False),
+        ("baab", False),
+        ("baabbaabab", False),
+        ("baababababa", False),
+        ("ba", False),
+    ],
+)
+def test_labels_not_measured_in_turn_are_marked(made, order, apart):
     runs = [
-        {"label": label, "phases": {"measure": {"start_utc": f"2026-11-20T20:4{place}:25.000Z"}}}
-        for place, label in enumerate(labels)
+        {
+            "label": {"b": "before", "a": "after"}[side],
+            "phases": {"measure": {"start_utc": f"2026-11-20T20:{place:02d}:25.000Z"}},
+        }
+        for place, side in enumerate(order)
     ]
-    assert comparisons(made(*runs), "label", "before", "after", (50.0,))["apart"].tolist() == [True]
-
-
-def test_interleaved_labels_are_not_marked(made):
-    labels = ("before", "after", "before", "after")
-    runs = [
-        {"label": label, "phases": {"measure": {"start_utc": f"2026-11-20T20:4{place}:25.000Z"}}}
-        for place, label in enumerate(labels)
-    ]
-    assert comparisons(made(*runs), "label", "before", "after", (50.0,))["apart"].tolist() == [False]
+    assert comparisons(made(*runs), "label", "before", "after", (50.0,))["apart"].tolist() == [apart]
 
 
 def test_a_put_with_a_head_start_is_compared_with_a_get_which_can_have_none(made):
