@@ -118,9 +118,13 @@ def trials(published: Published, tables: Tables) -> pd.DataFrame:
 
 
 def unsure(ours: Measured) -> str:
-    """Why these runs decide nothing: they share no median, or are too few; "" where they may."""
-    if ours.mixed or not ours.too_few:
+    """Why these runs decide nothing, or nothing favourable: they share no median, are too few, or are those
+    that the service did not lose; "" where they may."""
+    if ours.mixed:
         return ours.mixed
+    if not ours.too_few:
+        lost = f"the service lost {words.counted(ours.lost, 'run')}" if ours.lost else ours.flattered
+        return f"{lost}, so those left are its better ones" if lost else ""
     runs = ours.runs if ours.fewest is None else ours.fewest
     side = "" if ours.fewest is None else " a side"
     return f"{words.counted(runs, 'run')}{side}: not enough to be sure, {MIN_RUNS} are needed"

@@ -192,6 +192,60 @@ def test_a_number_is_reproduced_within_a_factor_of_two(reports):
     )
 
 
+def two_sides(variants, workload, spread):
+    """Five runs a side of report 3, whose median is the same and whose latencies differ by ``spread``."""
+    runs, points = [], []
+    for side, variant in enumerate(variants):
+        part = runs_of("report-3", workload, 20000, variant)
+        ids = {run_id: f"{side}-{run_id}" for run_id in part.runs["run_id"]}
+        factor = {run_id: 1 + spread * (number - 2) for number, run_id in enumerate(ids)}
+        of_run = part.percentiles["run_id"]
+        points.append(part.percentiles.assign(run_id=of_run.map(ids), latency_us=2e4 * of_run.map(factor)))
+        runs.append(part.runs.assign(run_id=part.runs["run_id"].map(ids)))
+    return replace(part, runs=pd.concat(runs, ignore_index=True), percentiles=pd.concat(points))
+
+
+def losing(tables, lost, variant=""):
+    """``tables`` with ``lost`` runs more that the service made invalid."""
+    more = tables.runs[tables.runs["variant"].str.contains(variant, regex=False)].head(1)
+    more = pd.concat([more.assign(run_id=f"lost-{variant}-{n}") for n in range(lost)] or [more.head(0)])
+    more = more.assign(verdict="FAIL", excluded="service", outcome="failed: service died during measure")
+    return replace(tables, runs=pd.concat([tables.runs, more], ignore_index=True))
+
+
+@pytest.mark.parametrize(
+    ("claim", "ours", "found", "of_survivors"),
+    [
+        ("r2-put-20000-mean", {"mean_us": 2e6}, verdicts.REPRODUCED, "cannot tell"),
+        ("r2-put-20000-mean", {"mean_us": 1.0}, verdicts.NOT_REPRODUCED, "cannot tell"),
+        ("r2-put-20000-mean", {"mean_us": 9e9}, verdicts.NOT_REPRODUCED, verdicts.NOT_REPRODUCED),
+    ],
+)
+def test_a_number_of_survivors_decides_nothing_that_lost_runs_may_contradict(
+    reports, claim, ours, found, of_survivors
+):
+    tables = runs_of("report-2", "put", 20000, **ours)
+    assert verdict(reports, tables, claim) == found
+    judged = claims.judge(reports, losing(tables, 2)).set_index("claim").loc[claim]
+    assert judged["verdict"] == of_survivors and "the service lost 2 runs" in judged["note"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "expected"), [((0, 0), verdicts.REPRODUCED), ((0, 4), "cannot tell"), ((4, 0), "cannot tell")]
+)
+@pytest.mark.parametrize("spread", [0.002, 0.03])
+def test_a_ratio_of_survivors_is_not_unchanged_whether_or_not_a_word_was_refused(
+    reports, lost, expected, spread
+):
+    sides = ["handler=selector", "handler=workers"]
+    tables = two_sides(sides, "get", spread)
+    for variant, count in zip(sides, lost, strict=True):
+        tables = losing(tables, count, variant)
+    judged = claims.judge(reports, tables).set_index("claim").loc["r3-get-unchanged"]
+    assert judged["verdict"] == expected
+    assert ("a larger share of its runs" in judged["note"]) == any(lost)
+
+
 def test_a_search_answers_with_its_knee_and_the_rates_that_enclose_it(reports):
     good, bad = (
         trials_of("report-1", "put", 12000, ["held"] * 8),

@@ -8,6 +8,8 @@ from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.comparison.words import MIN_RUNS
 from kvstudy.analyse.tables import Tables
 
+HIGHER, LOWER = "higher", "lower"  # what is worse: of a latency, of a rate
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -18,6 +20,9 @@ class Measured:
     ``trials``: of a search, whose interval knows how few they are; ``knee``: what it found, where the number
     is that. ``at_rates_rps``: of a share, at which rates it was measured in the place of the report's own.
     ``of_time``: a percentage of the measured time, which has no unit in common with the report's.
+    ``lost``: so many runs the service lost by its own doing, so that those left are its better ones, and the
+    number would be ``worse`` with them; "" where either may be. ``flattered``: of a ratio, why what runs were
+    left says nothing favourable.
     ``by_duet``: the experiment whose duet it is of, with as many launches as ``runs``; ``is_own``: the
     reader's."""
 
@@ -34,6 +39,19 @@ class Measured:
     of_time: bool = False
     by_duet: str = ""
     is_own: bool = False
+    lost: int = 0
+    worse: str = ""
+    flattered: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Where the number may lie: its interval, open to where lost runs may have moved it."""
+        low, high = (self.value if math.isnan(end) else end for end in (self.low, self.high))
+        if self.lost and self.worse != LOWER:
+            high = math.inf
+        if self.lost and self.worse != HIGHER:
+            low = -math.inf
+        return low, high
 
     @property
     def too_few(self) -> bool:

@@ -5,18 +5,19 @@ Latencies rest on believed runs, rates on informative runs (``rates``), shares o
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pandas as pd
 
-from kvstudy.analyse import frames, percentile_grid, published, rates
+from kvstudy.analyse import frames, percentile_grid, published, rates, validity
 from kvstudy.analyse.answers.service import stable_rate
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.intervals import median_interval
-from kvstudy.analyse.comparison.words import CANNOT_TELL
+from kvstudy.analyse.comparison.outcomes import allowed
+from kvstudy.analyse.comparison.words import CANNOT_TELL, LOST_MORE, SAME
 from kvstudy.analyse.configuration import RATE, comparisons, why_not_repeats
-from kvstudy.analyse.replication.measured import Measured
+from kvstudy.analyse.replication.measured import HIGHER, LOWER, Measured
 from kvstudy.analyse.tables import Tables
 
 PROFILED_BY = {
@@ -40,6 +41,22 @@ def _of(values: pd.Series, runs: pd.DataFrame, along: tuple[str, ...] = ()) -> M
     return replace(found, mixed=why_not_repeats(runs, along)) if found is not None else None
 
 
+def _with_lost(
+    found: Measured | None, chosen: Tables, used: Iterable[str], worse: str = ""
+) -> Measured | None:
+    """``found`` of the runs ``used``; of ``chosen`` those that the service made invalid are not among them,
+    and would have made the number ``worse``."""
+    runs = chosen.runs
+    lost = int(((runs["excluded"] == validity.SERVICE) & ~runs["run_id"].isin(set(used))).sum())
+    return found and replace(found, lost=lost, worse=worse)
+
+
+def _flattered(row: pd.Series) -> str:
+    """Why the ratio says nothing favourable: LOST_MORE, whether or not a word was refused for it."""
+    lost = (row["invalid_before"], row["of_before"], row["invalid_after"], row["of_after"])
+    return LOST_MORE if allowed(SAME, *(int(count) for count in lost)) != SAME else ""
+
+
 def _compared(rows: pd.DataFrame, measure: str) -> Measured | None:
     """Of one comparison; several, as of two builds, decide nothing."""
     rows = rows[rows["measure"] == measure]
@@ -60,6 +77,7 @@ def _compared(rows: pd.DataFrame, measure: str) -> Measured | None:
         row["word"],
         fewest=fewest,
         mixed=mixed,
+        flattered=_flattered(row),
     )
 
 
@@ -74,14 +92,16 @@ def _runs(tables: Tables, experiment: str, workload: str, variant: str | None = 
 
 def percentile_of(percentile: float, *where, **equal) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        chosen = _runs(tables, *where, **equal).believed()
+        asked = _runs(tables, *where, **equal).select(profiled=False)
+        chosen = asked.believed()
         points = chosen.percentiles
         points = points[
             (points["latency_kind"] == "response")
             & percentile_grid.at(points["percentile"], percentile)
             & points["latency_us"].notna()
         ]
-        return _of(points["latency_us"], chosen.runs[chosen.runs["run_id"].isin(points["run_id"])])
+        found = _of(points["latency_us"], chosen.runs[chosen.runs["run_id"].isin(points["run_id"])])
+        return _with_lost(found, asked, chosen.runs["run_id"], HIGHER)
 
     return measure
 
@@ -91,9 +111,10 @@ def column(name: str, *where, scale: float = 1.0, **equal) -> Callable[[Tables],
     achieved. All else over believed runs: the latency of an overload grows with the length of the run."""
 
     def measure(tables: Tables) -> Measured | None:
-        chosen = _runs(tables, *where, **equal)
+        chosen = _runs(tables, *where, **equal).select(profiled=False)
         runs = (rates.informative_runs(chosen) if name == "achieved_rate_rps" else chosen.believed()).runs
-        return _of(scale * runs[name], runs)
+        worse = LOWER if name == "achieved_rate_rps" else HIGHER if name.startswith("response_") else ""
+        return _with_lost(_of(scale * runs[name], runs), chosen, runs["run_id"], worse)
 
     return measure
 
@@ -186,7 +207,8 @@ def profile_share(
 
     def measure(tables: Tables) -> Measured | None:
         chosen = _profiled(tables, *where, **equal)
-        return _of(_shares_percent(chosen, event, subsystems), chosen.runs, along)
+        found = _of(_shares_percent(chosen, event, subsystems), chosen.runs, along)
+        return _with_lost(found, _runs(tables, *where, profiled=True, **equal), chosen.runs["run_id"])
 
     return measure
 
@@ -283,7 +305,8 @@ def lock_waiting(*where, **equal) -> Callable[[Tables], Measured | None]:
         waited_s = chosen.runs.set_index("run_id")["measured_s"]
         shares = 100 * locks.reindex(waited_s.index, fill_value=0) / 1e9 / waited_s
         result = _of(shares, chosen.runs)
-        return replace(result, of_time=True) if result else None
+        asked = _runs(tables, *where, profiled=True, **equal)
+        return _with_lost(result and replace(result, of_time=True), asked, chosen.runs["run_id"], HIGHER)
 
     return measure
 
@@ -320,17 +343,19 @@ def flushed_bytes(
 
 def closed_rate(workload: str, connections: int, variant: str) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        runs = _runs(tables, "report-5", workload, variant, connections=connections).believed().runs
-        return _of(runs["achieved_rate_rps"], runs)
+        chosen = _runs(tables, "report-5", workload, variant, connections=connections, profiled=False)
+        runs = chosen.believed().runs
+        return _with_lost(_of(runs["achieved_rate_rps"], runs), chosen, runs["run_id"], LOWER)
 
     return measure
 
 
 def unexpected(workload: str, connections: int, variant: str) -> Callable[[Tables], Measured | None]:
     def measure(tables: Tables) -> Measured | None:
-        runs = _runs(tables, "report-5", workload, variant, connections=connections, profiled=False).runs
-        runs = runs[runs["outcome"] == "completed"]
-        return _of(runs["unexpected_answers"].astype(float), runs)
+        chosen = _runs(tables, "report-5", workload, variant, connections=connections, profiled=False)
+        runs = chosen.runs[chosen.runs["outcome"] == "completed"]
+        found = _of(runs["unexpected_answers"].astype(float), runs)
+        return _with_lost(found, chosen, runs["run_id"], HIGHER)
 
     return measure
 

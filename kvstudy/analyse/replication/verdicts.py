@@ -15,14 +15,15 @@ what is claimed (``rules`` has one for each claim):
                 held" the other way round
     ratio       the comparison over runs says the same word, faster or slower; "faster": it says faster,
                 whatever the number
-    unchanged   the interval of the ratio lies within 10 % of 1
+    unchanged   the interval of the ratio lies within 10 % of 1, and no side lost a larger share of its runs
     at least    ours, with its whole interval, is no less
     hardly any  ours, with its whole interval, is under one percent
     differs     ours, with its whole interval, is over 10 % away from it
     rises       ours (a ratio) is over 1.1 and with its whole interval over 1; "falls": under 0.9 and under 1
 
 A number of ours that is not of what was asked (a profile at rates on one side of the report's) decides
-nothing, nor does one of fewer than MIN_RUNS runs, or launches of a duet.
+nothing, nor does one of fewer than MIN_RUNS runs, or launches of a duet. Where the service lost runs by its
+own doing, those left are its better ones: the interval of their number is open to the worse side.
 """
 
 import math
@@ -152,7 +153,7 @@ def verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         return NOT_MEASURED
     if measured.decides_nothing or (measured.word == CANNOT_TELL and rule.kind == "number"):
         return CANNOT_TELL
-    low, high = (measured.value if math.isnan(end) else end for end in (measured.low, measured.high))
+    low, high = measured.bounds
     if math.isnan(measured.high) and not math.isnan(
         measured.low
     ):  # a search that met no rate that is too much
@@ -171,6 +172,8 @@ def verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         return held if rule.kind == "held" else _OPPOSITE[held]
     if rule.kind == "unchanged":
         same = _within(low, high, 1 / NEAR, NEAR)
+        if measured.flattered and same == REPRODUCED:
+            return CANNOT_TELL
         return same if same == REPRODUCED or measured.word == CANNOT_TELL else NOT_REPRODUCED
     if rule.kind == "differs":
         return _OPPOSITE[_within(low, high, claim.value / NEAR, claim.value * NEAR)]
