@@ -14,6 +14,7 @@ the same. Only repeats share a median.
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from itertools import product
 
@@ -26,6 +27,7 @@ from kvstudy.analyse.comparison.intervals import CONFIDENCE
 from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE
 from kvstudy.analyse.tables import Tables
+from kvstudy.plan.unique_keys import enough_unique_keys
 
 # One series of runs over connections, threads and rates …
 SERIES = [
@@ -490,9 +492,13 @@ def _measures(tables: Tables, runs: pd.DataFrame, percentiles: Sequence[float], 
 
 
 def _data(run) -> str:
-    """The workload's arguments, but for the keys of unique_put: it gets as many as its rate can write, which
-    makes it no other workload."""
+    """The workload's arguments, but for as many keys of unique_put as the plan chooses: these follow from
+    rate and duration, and make it no other workload."""
     arguments = json.loads(run.workload_args or "{}")
-    if run.workload == "unique_put":
+    rate = None if run.closed_loop else run.offered_rate_rps
+    is_known = math.isfinite(run.duration_s) and (rate is None or math.isfinite(rate))
+    if run.workload == "unique_put" and (
+        not is_known or arguments.get("key_count") == enough_unique_keys(rate, run.duration_s)
+    ):
         arguments.pop("key_count", None)
     return json.dumps(arguments, sort_keys=True)

@@ -28,6 +28,7 @@ from kvstudy.plan.factors import (
     ServiceOptions,
     SizeBytes,
     TimeLimitS,
+    Workload,
     Workloads,
     is_path,
     listed,
@@ -37,6 +38,7 @@ from kvstudy.plan.factors import (
 from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
 from kvstudy.plan.subject import OUR_SERVICE, Subjects
+from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST
 from kvstudy.project import project_root, workloads_root
 from kvstudy.units import parse_duration_s, write_duration, write_rate
 
@@ -545,21 +547,27 @@ class Experiment(Part):
                 f"workload {script} reads more keys than are filled: "
                 f"key_count={max(workload.key_count)} fill.records={filled}",
             )
-        rates, longest = (
-            [rate for rate in self.rate or [] if rate != "closed"],
-            max(self.duration, self.for_profiled_runs().duration),
-        )
-        if (
-            script == "unique_put"
-            and workload.key_count
-            and rates
-            and min(workload.key_count) < max(rates) * longest
-        ):
+        if script == "unique_put":
+            self._keys_suffice(workload, records)
+
+    def _keys_suffice(self, workload: Workload, filled: list[int]) -> None:
+        """unique_put has as many keys as it writes, where these are not left to the plan. How many it writes
+        in a closed loop is not known."""
+        keys = min(workload.key_count or filled)
+        rates = [self.search.highest_rate] if self.search else self.rate or []
+        rate = max((CLOSED_LOOP_RPS_LEAST if rate == "closed" else rate for rate in rates), default=0)
+        written = rate * max(self.duration, self.for_profiled_runs().duration)
+        if 0 < keys < written:
+            named, remedy = (
+                ("key_count", "leave key_count out: it is then chosen to suffice")
+                if workload.key_count
+                else ("fill.records", "fill more records, or leave PUT out of fill.methods")
+            )
             raise Impossible(
                 "workload",
-                f"unique_put would write keys twice: key_count={min(workload.key_count)} "
-                f"rate × duration={max(rates) * longest:.0f}\n"
-                "leave key_count out: it is then chosen to suffice",
+                f"unique_put would write keys twice: {named}={keys} rate × duration={written:.0f}"
+                + (f", a closed loop taken for {CLOSED_LOOP_RPS_LEAST}/s" if "closed" in rates else "")
+                + f"\n{remedy}",
             )
 
     def _profiled_runs_exist(self, profile: ProfiledRuns) -> None:

@@ -18,6 +18,7 @@ from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.factors import MEMORY, METHOD_OF_WORKLOAD, crossed, is_path, varied_in, workload_name
 from kvstudy.plan.search import expected_trials
 from kvstudy.plan.subject import SubjectSpec, spec_of
+from kvstudy.plan.unique_keys import enough_unique_keys
 from kvstudy.units import parse_size_bytes
 
 # What a run costs beyond its duration (launch, restore, check, conversions, seal) and how fast a store is
@@ -410,7 +411,7 @@ def _key_count(
     if filled_records is not None:
         return filled_records
     if script == "unique_put":
-        return math.ceil((offered_rate_rps or 1_000_000) * (duration_s + 1))
+        return enough_unique_keys(offered_rate_rps, duration_s)
     return DEFAULT_KEY_COUNT
 
 

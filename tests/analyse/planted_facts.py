@@ -57,6 +57,12 @@ AT_AN_ADDRESS = {
     "subject": {"name": "mine", **ADDRESS},
     "tool_digests": {"loadgen": "gen-1"},
 }
+UNIQUE_PUT = {
+    **ASKED,
+    "workload": "unique_put",
+    "method": "PUT",
+    "workload_args": {"key_count": 10_000_000, "value_bytes": 100},
+}
 PROFILED = {**ASKED, "profile": ["cpu", "alloc"], "profiler": {"cpu_engine": "perf_events"}}
 PLANTED_IN = {
     "ours": (ASKED, PLANTED),
@@ -69,6 +75,13 @@ PLANTED_IN = {
                 ("paths", {"paths": {"GET": "/large/{key}"}}),
                 ("answers", {"statuses": {"GET": [200, 404]}}),
             )
+        },
+    ),
+    "unique PUT": (
+        UNIQUE_PUT,
+        {
+            name: {"workload_args": {"value_bytes": 100, "key_count": count}}
+            for name, count in (("fewer keys", 1000), ("as many keys as a plan chooses", 18_000))
         },
     ),
     "profiled": (

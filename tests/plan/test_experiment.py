@@ -190,6 +190,16 @@ def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
             (),
             "unique_put would write keys twice: key_count=100",
         ),
+        (
+            {"workload": {"script": "unique_put", "key_count": 1000}, "rate": "closed"},
+            (),
+            "unique_put would write keys twice: key_count=1000 rate × duration=",
+        ),
+        (
+            {"workload": "unique_put", "fill": {"records": 100, "methods": ["PUT"]}},
+            (),
+            "unique_put would write keys twice: fill.records=100",
+        ),
         ({"workload": {"script": "put", "value_bytes": 16}}, (), "value_bytes must exceed key_bytes"),
         (
             {"workload": {"script": "put", "key_bytes": 8, "key_count": 10**8}},

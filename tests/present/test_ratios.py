@@ -1,5 +1,6 @@
 """Before against after: what may be said, and how it is drawn."""
 
+import json
 from dataclasses import replace
 
 import pandas as pd
@@ -7,6 +8,7 @@ import pytest
 from sample import empty_tables, keep, sample_tables
 
 from kvstudy.analyse.configuration import comparisons, configured
+from kvstudy.plan.unique_keys import enough_unique_keys
 from kvstudy.present import theme
 from kvstudy.present.figures.ratios import ratios
 from kvstudy.present.summary import by_configuration, compared, run_list, said_once, steepest
@@ -25,11 +27,19 @@ def test_only_runs_that_are_alike_in_all_else_are_compared(both):
     assert (rows[["runs_before", "runs_after"]] == 5).all().all()
 
 
-def test_unique_put_keeps_its_configuration_although_its_keys_grow_with_the_rate(both):
-    runs = both.runs.query("workload == 'unique_put'").assign(
-        workload_args=lambda run: [f'{{"key_count": {n}}}' for n in range(len(run))]
-    )
-    assert configured(runs)["data"].nunique() == 1
+def test_unique_put_keeps_its_data_although_the_keys_that_a_plan_chooses_grow_with_the_rate(both):
+    runs = both.runs.query("workload == 'unique_put'")
+
+    def data(keys):
+        arguments = [json.dumps({"key_count": count}) for count in keys]
+        return configured(runs.assign(workload_args=arguments))["data"]
+
+    chosen = [
+        enough_unique_keys(rate, duration)
+        for rate, duration in zip(runs["offered_rate_rps"], runs["duration_s"], strict=True)
+    ]
+    assert len(set(chosen)) > 1 and data(chosen).nunique() == 1
+    assert data([1000, *chosen[1:]]).nunique() == 2, "others than a plan chooses are other data"
 
 
 def test_an_invalid_run_takes_no_part(both):
