@@ -7,18 +7,20 @@ chance.
     causes(tables, limit_us)                       per kind of event: share of the slow answers it overlaps,
                                                    chance, word, why
     alignment(tables, limit_us)                    every slow second with the events in it
-    page_causes(tables, 99)                        causes of all runs and of each workload, judged together
+    page_causes(tables, 99)                        causes of each workload, judged together
 
 An event is felt from its start until as long again after its end, while what had queued up is worked off.
 Time is cut into bins of 10 ms (of a second where no single answers are known: slow_answers). *By chance* is
 what the events of the other repeats of the same configuration would touch, at the same moment of their runs.
-The word is by permutation (linked, permutation). A link is not a cause: kinds that come together (a
+The word is by permutation (linked, permutation), and a linked kind overlaps noticeably more slow answers than
+by chance. It is said of one workload at a time: of all together it would be that of a few answers, while most
+may show the opposite. A link is not a cause: kinds that come together (a
 compaction after a flush) are linked together, and ``share_alone`` says how much is left where no other linked
 kind is near. What causes the tail is said by an experiment that holds it off: intervention.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -40,6 +42,9 @@ SHORTEST_SHARE = 0.1
 # What is felt nearly always is no explanation of a slow answer by its presence; only if it is linked, by how
 # long it takes.
 _ALWAYS_SHARE = 0.95
+# What is linked overlaps more slow answers than chance: by so much of what chance gives, or leaves.
+EXCESS_MIN = 0.1
+NO_MORE_THAN_CHANCE = "it overlaps hardly more slow answers than chance"
 CAUSE_COLUMNS = [
     "cause",
     "events",
@@ -71,11 +76,10 @@ class WorkloadCauses:
 
 @dataclass(frozen=True)
 class PageCauses:
-    """``found``: the causes of all runs together, of answers over ``limit_us``; ``groups``: workload by
-    workload. The words of both hold together."""
+    """``limit_us``: what is slow among the answers of all runs together; ``groups``: workload by workload,
+    each with a limit of its own. The words of all hold together."""
 
     limit_us: float
-    found: pd.DataFrame
     groups: list[WorkloadCauses]
 
 
@@ -168,14 +172,12 @@ def causes(tables: Tables, threshold_us: float, draws: int = DRAWS, seed: int = 
 def page_causes(
     tables: Tables, percentile: float = 99.0, most: int = 6, draws: int = DRAWS, seed: int = 1
 ) -> PageCauses:
-    """The causes of all runs together, and of each workload's own slow answers at the highest rate of its
-    runs; pooled, the slowest workload alone would set what is slow. Without answers the limit is infinite.
+    """The causes of each workload's own slow answers at the highest rate of its runs; pooled, the slowest
+    workload alone would set what is slow. Without answers the limit is infinite.
     First the workload with most answers over the common threshold; ``most``: so many workloads."""
     answered = (tables.intervals["latency_kind"] == "response").any()
     limit_us = threshold_us(tables, percentile) if answered else math.inf
-    parts: list[tuple[Tables, float]] = [(tables, limit_us)]
-    for own in _workloads(tables, limit_us)[:most]:
-        parts.append((own, threshold_us(own, percentile)))
+    parts = [(own, threshold_us(own, percentile)) for own in _workloads(tables, limit_us)[:most]]
     questions = {
         (place, kind): question
         for place, part in enumerate(parts)
@@ -195,9 +197,9 @@ def page_causes(
             len(own.runs),
             rows,
         )
-        for (own, limit), rows in zip(parts[1:], found[1:], strict=True)
+        for (own, limit), rows in zip(parts, found, strict=True)
     ]
-    return PageCauses(limit_us, found[0], groups)
+    return PageCauses(limit_us, groups)
 
 
 def _workloads(tables: Tables, limit_us: float) -> list[Tables]:
@@ -260,11 +262,20 @@ def _rows(tables: Tables, threshold_us: float, words: dict[str, Judgement]) -> p
     events = tables.cached(_considered, threshold_us)
     runs = slow_by_run(tables, threshold_us)
     slow_total = sum(run.total for run in runs)
+    shares = {
+        kind: (_share(runs, {kind}), _chance(tables.cached(_repeats, threshold_us), kind)) for kind in words
+    }
+    words = {
+        kind: replace(judgement, word=CANNOT_TELL, why=NO_MORE_THAN_CHANCE)
+        if judgement.word == LINKED and not _is_beyond_chance(*shares[kind])
+        else judgement
+        for kind, judgement in words.items()
+    }
     linked = {kind for kind, judgement in words.items() if judgement.word == LINKED}
     rows = []
     for kind, judgement in words.items():
         of_kind = events[events["kind"] == kind]
-        share, chance = _share(runs, {kind}), _chance(tables.cached(_repeats, threshold_us), kind)
+        share, chance = shares[kind]
         rows.append(
             {
                 "cause": kind,
@@ -308,6 +319,11 @@ def _rows(tables: Tables, threshold_us: float, words: dict[str, Judgement]) -> p
         }
     )
     return pd.DataFrame(rows, columns=CAUSE_COLUMNS)
+
+
+def _is_beyond_chance(share: float, chance: float) -> bool:
+    """Noticeably; of what is felt nearly always it is the length that counts."""
+    return chance >= _ALWAYS_SHARE or share - chance >= EXCESS_MIN * min(chance, 1 - chance)
 
 
 def _chance(repeats: list[list[SlowAnswers]], kind: str) -> float:

@@ -172,12 +172,35 @@ def test_fewer_than_five_events_in_a_window_decide_nothing_and_say_so():
 
 
 def test_the_words_of_a_page_hold_for_all_its_questions_together():
-    study = planted("flush", decoys=())
     usual = of_workloads(*(("unique_put", 2000.0, 0) for _ in range(RUNS))).runs
-    page = tail.page_causes(replace(study, runs=usual))
-    alone = tail.causes(replace(study, runs=usual), page.limit_us).set_index("cause")["p_value"]["flush"]
-    assert page.groups[0].found.set_index("cause")["p_value"]["flush"] >= 2 * alone * 0.5
-    assert page.found.set_index("cause")["p_value"]["flush"] == pytest.approx(2 * alone, rel=0.5)
+    study = replace(planted("flush", decoys=()), runs=usual)
+    other = {
+        name: getattr(study, name).assign(run_id=getattr(study, name)["run_id"] + "-other")
+        for name in ("runs", "intervals", "events", "slowest")
+    }
+    other["runs"] = other["runs"].assign(workload="put")
+    both = replace(
+        study,
+        **{name: pd.concat([getattr(study, name), rows], ignore_index=True) for name, rows in other.items()},
+    )
+    (alone,), of_two = tail.page_causes(study).groups, tail.page_causes(both).groups
+    p_values = [group.found.set_index("cause")["p_value"]["flush"] for group in (alone, *of_two)]
+    assert p_values[1:] == pytest.approx([2 * p_values[0]] * 2, rel=0.6)
+
+
+@pytest.mark.parametrize(
+    ("share", "chance", "linked"),
+    [(0.352, 0.347, False), (0.62, 0.69, False), (0.15, 0.01, True), (0.99, 0.92, True), (1.0, 1.0, True)],
+)
+def test_a_kind_that_overlaps_hardly_more_than_chance_is_not_linked_whatever_its_p(
+    monkeypatch, share, chance, linked
+):
+    """But for what is felt all the time, which is linked by how long it takes."""
+    monkeypatch.setattr(tail, "_share", lambda *_, **__: share)
+    monkeypatch.setattr(tail, "_chance", lambda *_: chance)
+    found = tail.causes(planted("flush", decoys=()), 5000).set_index("cause").loc["flush"]
+    assert (found["word"] == tail.LINKED) == linked and found["p_value"] <= 0.025
+    assert found["why"] == ("" if linked else tail.NO_MORE_THAN_CHANCE)
 
 
 def test_slow_answers_without_any_event_are_said_to_have_none():

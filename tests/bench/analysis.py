@@ -177,7 +177,7 @@ def draw(data: Path) -> str:
     from kvstudy.present.figures.seconds import latency_heat_map, time_line
     from kvstudy.present.figures.spectrum import percentile_spectrum, response_against_service
     from kvstudy.present.figures.stacks import icicle, subsystem_shares
-    from kvstudy.present.figures.tail import causes, slow_time_line
+    from kvstudy.present.figures.tail import causes_by_workload, slow_time_line
 
     everything = tables.load(data / "tidy")
     drawn = 0
@@ -196,7 +196,7 @@ def draw(data: Path) -> str:
             drawn += 1
         if len(study.intervals):
             limit_us = tail.threshold_us(study)
-            causes(tail.causes(study, limit_us), limit_us).to_json()
+            causes_by_workload(tail.page_causes(study).groups).to_json()
             slow_time_line(study, limit_us).to_json()
             drawn += 2
         if len(profiled.stacks):

@@ -10,7 +10,7 @@ from sample import empty_tables, keep, sample_tables
 
 from kvstudy.analyse import intervention, schema, tail
 from kvstudy.present import answers, tails, theme, words
-from kvstudy.present.figures.tail import causes, causes_by_workload, slow_time_line
+from kvstudy.present.figures.tail import causes_by_workload, slow_time_line
 from kvstudy.present.figures.tail_intervention import interventions
 from kvstudy.present.summary import causes as causes_as_text
 from kvstudy.present.summary import interventions as interventions_as_text
@@ -55,20 +55,17 @@ def out_of_step(run_id: str, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_a_planted_cause_is_named_in_the_title_and_coloured(planted):
-    limit_us = tail.threshold_us(planted, 99)
-    figure = causes(tail.causes(planted, limit_us), limit_us)
+    figure = causes_by_workload(tail.page_causes(planted).groups)
     assert "linked to GC pause" in figure.layout.meta["finding"]
     bars = figure.data[0]
     assert dict(zip(bars.y, bars.marker.color, strict=True))["GC pause"] == theme.VERMILION
 
 
 def test_chance_is_marked_beside_every_cause(planted):
-    limit_us = tail.threshold_us(planted, 99)
-    chance = next(
-        trace for trace in causes(tail.causes(planted, limit_us), limit_us).data if trace.name == "by chance"
-    )
-    assert list(chance.y) == ["GC pause"]
-    assert chance.x[0] == pytest.approx((1 + 4 * 4 / 16) / 5, abs=0.1)
+    for group in tail.page_causes(planted).groups:
+        chance = next(trace for trace in causes_by_workload([group]).data if trace.name == "by chance")
+        assert list(chance.y) == ["GC pause"]
+        assert chance.x[0] == pytest.approx((1 + 4 * 4 / 16) / 5, abs=0.15)
 
 
 def test_slow_seconds_and_events_stand_on_one_clock(planted):
@@ -166,7 +163,6 @@ def test_the_tables_name_what_ran_in_the_slowest_seconds(planted):
 
 def test_without_slow_answers_the_charts_say_so():
     empty = empty_tables()
-    assert "Nothing to draw" in causes(tail.causes(empty, np.inf), np.inf).layout.title.text
     assert "Nothing to draw" in slow_time_line(empty, np.inf).layout.title.text
     assert "Nothing to draw" in causes_by_workload(tail.page_causes(empty).groups).layout.title.text
     assert tails.table([]).empty and "No workload" in tails.summarize([]).data

@@ -11,7 +11,6 @@ from kvstudy.present import theme, words
 from kvstudy.present.figures.marks import marked_runs
 from kvstudy.present.figures.panels import nothing, opened, panel_grid, titled
 
-ROW_PX = 34
 ROWS_MAX, PANEL_PX = 4, 220  # kinds of event in a panel of one workload, and how high it is
 _JUDGED = (
     "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other "
@@ -21,40 +20,10 @@ NOTHING_LINKED = "no kind of event can be called linked"
 _HUES = {tail.LINKED: theme.VERMILION, tail.CANNOT_TELL: theme.BLUE, "": theme.QUIET_TEXT}
 
 
-def causes(found: pd.DataFrame, limit_us: float) -> go.Figure:
-    """Bars of ``analyse.tail.causes``: share of the slow answers that each kind of event overlaps; a tick
-    marks what chance would give."""
-    if found.empty or found["slow_requests"].sum() == 0:
-        return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
-    rows = found.iloc[::-1]
-    figure = go.Figure()
-    _bars(figure, rows)
-    _bars_legend(figure, {})
-    figure.update_xaxes(
-        tickformat=".0%",
-        range=[0, 1.02],
-        title_text="share of the slow answers that waited while the event was felt",
-    )
-    figure.update_layout(
-        height=210 + ROW_PX * len(rows), barmode="overlay", legend_y=-75 / (ROW_PX * len(rows) + 40)
-    )
-    linked = linked_to(found)
-    finding = (
-        f"Answers slower than {words.latency(limit_us)} are linked to {linked}"
-        if linked
-        else f"Answers slower than {words.latency(limit_us)}: {NOTHING_LINKED}"
-    )
-    return titled(
-        figure,
-        "What was going on while slow answers waited",
-        f"{finding}; {words.share(untouched(found))} have no recorded event",
-        _JUDGED,
-    )
-
-
 def causes_by_workload(groups: list[tail.WorkloadCauses]) -> go.Figure:
-    """A panel for each workload of ``analyse.tail.page_causes``: bars as in ``causes``, of the linked kinds,
-    or where none is linked of those nearest to it."""
+    """A panel for each workload of ``analyse.tail.page_causes``. Bars: the share of the slow answers that
+    each kind of event overlaps, of the linked kinds, or where none is linked of those nearest to it. A tick
+    marks what chance would give."""
     groups = [group for group in groups if group.found["slow_requests"].sum()]
     if not groups:
         return nothing("no slow answer to explain", "Lower the percentile in the parameters.")

@@ -94,11 +94,7 @@ def moments_of(generator: np.random.Generator, moments: tail.Moments) -> list[li
 def linked(made: Tables, generator: np.random.Generator) -> set[str]:
     """The kinds that the page calls linked anywhere."""
     said = page_causes(made, draws=tail.DRAWS, seed=int(generator.integers(2**32)))
-    return {
-        kind
-        for found in (said.found, *(group.found for group in said.groups))
-        for kind in found.loc[found["word"] == LINKED, "cause"]
-    }
+    return {kind for group in said.groups for kind in group.found.loc[group.found["word"] == LINKED, "cause"]}
 
 
 def in_step(counted: str, generator: np.random.Generator, trials: int) -> int:
