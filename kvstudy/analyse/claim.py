@@ -31,8 +31,8 @@ COMPARISON, DUET, MEDIAN, HELD, SEARCH, LINK, INTERVENTION = (
 )
 RULES = {
     COMPARISON: (
-        "ratio of medians over runs; Welch's t test and two one-sided tests, corrected for the page "
-        "(analyse.comparison)"
+        "ratio of medians over runs; a t test (Welch's and Student's) and two one-sided tests, corrected "
+        "for the page (analyse.comparison)"
     ),
     DUET: (
         "ratio in the typical launch of two sides loaded in turn; an interval over launches whose looks "

@@ -330,7 +330,14 @@ def with_words(rows: pd.DataFrame, share: float = families.WHOLE) -> pd.DataFram
         if row.measure == INVALID
         else np.inf
         if _forbids(BETTER.get(row.measure, "lower"), outcome)
-        else power.detectable(row.noise, row.runs_before, row.runs_after, alpha, row.slack)
+        else power.detectable(
+            row.noise,
+            row.runs_before,
+            row.runs_after,
+            alpha,
+            row.slack,
+            freedom=row.runs_before + row.runs_after - 2,
+        )
         for row, outcome in zip(rows.itertuples(), outcomes_of, strict=True)
     ]
     words, whys = (pd.Series(part, index=rows.index, dtype=object) for part in zip(*said, strict=True))

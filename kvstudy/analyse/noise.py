@@ -9,6 +9,7 @@ describes neither. So power is computed for each, from its own repeats, and runs
 do not count.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -44,9 +45,9 @@ def by_configuration(
 ) -> pd.DataFrame:
     """Columns: configuration, workload, connections, offered_rate_rps, measure, runs, noise (standard
     deviation of the logarithm), share_found (how often ``repeats`` runs a side find a true ``ratio``), found
-    (the ratio that they find in four of five), slack (of the logarithm of a ratio, which whole microseconds
-    hide). Believed runs of the service, of configurations with at least
-    MIN_RUNS of them."""
+    (the ratio that they find in four of five), runs_needed (a side, to find ``ratio`` so; infinite: over
+    100), slack (of the logarithm of a ratio, which whole microseconds hide). Believed runs of the service, of
+    configurations with at least MIN_RUNS of them."""
     believed = tables.select(server="kv-service").believed()
     runs = configured(believed.runs)
     points = believed.percentiles[
@@ -66,6 +67,7 @@ def by_configuration(
             if len(group) >= MIN_RUNS:
                 noise, middle = float(np.log(group["value"]).std(ddof=1)), float(group["value"].median())
                 slack = pairs.slack(middle, middle, 0.0 if measure == CPU else RESOLUTION_US)
+                known = {"slack": slack, "freedom": len(group) - 1}
                 rows.append(
                     [
                         configuration,
@@ -73,8 +75,9 @@ def by_configuration(
                         measure,
                         len(group),
                         noise,
-                        power.share_found(noise, repeats, repeats, ratio, slack=slack),
-                        power.detectable(noise, repeats, repeats, slack=slack),
+                        power.share_found(noise, repeats, repeats, ratio, **known),
+                        power.detectable(noise, repeats, repeats, **known),
+                        power.runs_needed(noise, ratio, **known) or np.inf,
                         slack,
                     ]
                 )
@@ -90,6 +93,7 @@ def by_configuration(
             "noise",
             "share_found",
             "found",
+            "runs_needed",
             "slack",
         ],
     )
@@ -101,23 +105,23 @@ def certainty(
     repeats: int = REPEATS,
     ratio: float = 1.05,
 ) -> pd.DataFrame:
-    """COLUMNS: medians over configurations with the least and the most; ``found_percent``: the change that
-    ``repeats`` runs a side find in four of five at the median noise and slack; ``runs_needed``: a side, to
-    find ``ratio`` so (NA: over 100)."""
+    """COLUMNS: medians over configurations, with the least and the most; ``found_percent``: the change that
+    ``repeats`` runs a side find in four of five; ``runs_needed``: a side, to find ``ratio`` so (NA: over 100
+    in half of the configurations)."""
     rows = []
     for measure, group in by_configuration(tables, percentiles, repeats, ratio).groupby(
         "measure", sort=False
     ):
-        noise, share, slack = group["noise"], group["share_found"], float(group["slack"].median())
+        needed = float(np.median(group["runs_needed"]))
         rows.append(
             [
                 measure,
                 len(group),
                 int(group["runs"].sum()),
-                *(100 * noise.agg(["median", "min", "max"])),
-                *share.agg(["median", "min", "max"]),
-                100 * (power.detectable(float(noise.median()), repeats, repeats, slack=slack) - 1),
-                power.runs_needed(float(noise.median()), ratio, slack=slack),
+                *(100 * group["noise"].agg(["median", "min", "max"])),
+                *group["share_found"].agg(["median", "min", "max"]),
+                100 * (float(group["found"].median()) - 1),
+                math.ceil(needed) if math.isfinite(needed) else None,
             ]
         )
     return pd.DataFrame(rows, columns=COLUMNS).astype({"runs_needed": "Int64"})

@@ -1,7 +1,6 @@
 """How two things are compared, as pure functions of numbers: nothing here knows of runs, tables or files.
 
-    intervals.py   a median over runs, a ratio of medians, a percentile of one histogram, each with its
-                   interval
+    intervals.py   a median over runs with its interval
     pairs.py       two sides of runs → a Pair: ratio, interval, p of a difference
     sameness.py    p of *the same within X %*: two one-sided tests
     power.py       which difference so many runs with this noise can find

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from kvstudy.analyse.comparison import families, outcomes, power
 from kvstudy.analyse.comparison.pairs import pair
@@ -111,6 +112,34 @@ def test_what_is_no_measurement_is_refused(values):
         pair(values, BEFORE)
 
 
+@pytest.mark.parametrize("sides", [(5, 5), (6, 6), (5, 12), (12, 5)])
+@pytest.mark.parametrize("resolution", [0.0, 1.0])
+def test_the_interval_excludes_1_exactly_where_p_says_a_difference(sides, resolution):
+    """But for the few pairs whose medians say the opposite of their means."""
+    generator, decided = np.random.default_rng(7), 0
+    for _ in range(200):
+        before, after = (np.exp(0.05 * generator.standard_normal(count)) for count in sides)
+        one = pair(100 * before, 108 * after, resolution=resolution)
+        excludes = not one.low <= 1 <= one.high
+        assert excludes == (one.p <= 0.05) or (one.ratio > 1) != (np.log(after).mean() > -math.log(1.08))
+        assert one.low <= one.ratio <= one.high
+        decided += excludes
+    assert 20 < decided < 190
+
+
+def test_the_interval_of_a_ratio_is_the_same_in_every_order():
+    before, after = BEFORE, [1.02 * value for value in (103.0, 99.0, 101.0, 100.0, 102.0)]
+    found = pair(before, after)
+    assert found.low <= 1.02 <= found.high and pair(sorted(before), after[::-1]) == found
+
+
+def test_five_runs_beside_twenty_are_judged_by_the_spread_of_all():
+    few, many = [1.0, 1.001, 1.002, 1.001, 1.0], [1.0, 1.3] * 10
+    found = pair(few, many)
+    assert found.p > 0.03 > 0.01 > stats.ttest_ind(np.log(few), np.log(many), equal_var=False).pvalue
+    assert found.low < 1.01 and pair(few, many, confidence=0.99).low < 1
+
+
 def test_a_word_needs_more_in_a_family_than_alone():
     generator = np.random.default_rng(4)
     unclear = next(
@@ -177,18 +206,35 @@ def test_many_more_invalid_runs_are_worse_and_one_more_cannot_be_told():
     )
 
 
-def test_what_could_be_found_is_what_is_found_in_four_of_five_simulations():
-    generator, ratio = np.random.default_rng(11), power.detectable(0.05, 6, 6)
-    trials = [
-        pair(
-            np.exp(0.05 * generator.standard_normal(6)), ratio * np.exp(0.05 * generator.standard_normal(6))
-        ).p
-        <= 0.05
-        for _ in range(400)
+@pytest.mark.parametrize("runs", [5, 6, 10])
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 24])
+def test_what_could_be_found_is_found_in_four_of_five_other_experiments(runs, alpha):
+    """By the word, also where the noise is known from one such experiment alone."""
+    generator = np.random.default_rng(11)
+
+    def sides(ratio):
+        one, other = np.exp(0.05 * generator.standard_normal((2, runs)))
+        return pair(one, ratio * other)
+
+    def is_found(ratio):
+        one = sides(ratio)
+        return word(one.low, one.high, one.p, one.p_same, "lower", runs, alpha) == SLOWER
+
+    ratio = power.detectable(0.05, runs, runs, alpha)
+    assert np.mean([is_found(ratio) for _ in range(200)]) == pytest.approx(0.8, abs=0.1)
+    assert power.share_found(0.05, runs, runs, ratio, alpha) == pytest.approx(0.8, abs=0.001)
+    estimated = [
+        is_found(power.detectable(sides(1.0).noise, runs, runs, alpha, freedom=2 * runs - 2))
+        for _ in range(200)
     ]
-    assert 0.72 <= np.mean(trials) <= 0.88
-    assert power.share_found(0.05, 6, 6, ratio) == pytest.approx(0.8, abs=0.01)
+    assert np.mean(estimated) == pytest.approx(0.8, abs=0.1)
+
+
+def test_less_is_found_of_more_noise_in_a_family_and_with_a_noise_of_few_runs():
+    ratio = power.detectable(0.05, 6, 6)
     assert power.detectable(0.05, 6, 6, 0.05 / 100) > ratio > power.detectable(0.02, 6, 6)
+    assert power.detectable(0.05, 6, 6, freedom=4) > power.detectable(0.05, 6, 6, freedom=10) > ratio
+    assert power.detectable(0.05, 5, 20) > power.detectable(0.05, 20, 20)
     assert math.isinf(power.detectable(0.05, 4, 6)) and power.share_found(0.05, 4, 6, 2.0) == 0.0
 
 

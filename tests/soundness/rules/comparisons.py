@@ -9,13 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 import tidy
 from simulation import FOLDER, Simulation
 
 from kvstudy.analyse import validity
 from kvstudy.analyse.answers.factors import Ends, between_ends
 from kvstudy.analyse.comparison.families import CHART
-from kvstudy.analyse.comparison.intervals import ratio_interval
+from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.words import ALPHA, DIFFERENT, FAVOURABLE, SAME
 from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured, with_words
 from kvstudy.analyse.tables import load, rebuild
@@ -92,9 +93,20 @@ class Sides:
 
 
 def pages_of(pages: Sequence[Sequence[Sides]], unit_us: float = 1e4) -> list[dict[str, list[str]]]:
-    """Of each page its words by measure, as the entries of the pages say them. All pages are one table, so
-    that hundreds are quick. p99, or in a closed loop the rate; a value is so many times ``unit_us``, far
-    above the generator's resolution."""
+    """Of each page its words by measure, as the entries of the pages say them."""
+    found = {number: with_words(mine) for number, mine in rows_of(pages, unit_us).groupby("page")}
+    return [
+        {measure: mine.tolist() for measure, mine in found[number].groupby("measure")["word"]}
+        if number in found
+        else {}
+        for number in range(len(pages))
+    ]
+
+
+def rows_of(pages: Sequence[Sequence[Sides]], unit_us: float = 1e4) -> pd.DataFrame:
+    """The comparisons of all ``page``s, without a word. They are one table, so that hundreds are quick. p99,
+    or in a closed loop the rate; a value is so many times ``unit_us``, far above the generator's
+    resolution."""
     runs = []
     for number, page in enumerate(pages):
         for place, one in enumerate(page):
@@ -123,13 +135,7 @@ def pages_of(pages: Sequence[Sequence[Sides]], unit_us: float = 1e4) -> list[dic
         percentiles=tidy.p99(np.array(ids)[known], latencies[known]),
     )
     rows = comparisons(made, "label", "before", "after", (99.0,), share=None)
-    found = {int(number): with_words(mine) for number, mine in rows.groupby(rows["workload"].str[:5])}
-    return [
-        {measure: mine.tolist() for measure, mine in found[number].groupby("measure")["word"]}
-        if number in found
-        else {}
-        for number in range(len(pages))
-    ]
+    return rows.assign(page=rows["workload"].str[:5].astype(int))
 
 
 def said(comparisons_: Iterable[Sides], unit_us: float = 1e4) -> list[str]:
@@ -142,12 +148,13 @@ def says_a_difference(words: dict[str, list[str]]) -> bool:
     return any(word in DIFFERENT for of_measure in words.values() for word in of_measure)
 
 
-def false_pages(shape):
+def false_pages(shape, before: int = RUNS, after: int = RUNS):
     """Pages of PER_PAGE comparisons of a thing with itself: how many say that something differs."""
 
     def count(generator: np.random.Generator, trials: int) -> int:
-        pages = SHAPES[shape](generator, (trials, PER_PAGE, 2, RUNS))
-        return sum(map(says_a_difference, pages_of([[Sides(*pair) for pair in page] for page in pages])))
+        runs = SHAPES[shape](generator, (trials, PER_PAGE, before + after))
+        pages = [[Sides(one[:before], one[before:]) for one in page] for page in runs]
+        return sum(map(says_a_difference, pages_of(pages)))
 
     return count
 
@@ -248,8 +255,8 @@ def covered(generator: np.random.Generator, trials: int) -> int:
     shapes, inside = list(SHAPES.values()), 0
     for trial in range(trials):
         shape = shapes[trial % len(shapes)]
-        low, high = ratio_interval(shape(generator, RUNS), 1.3 * shape(generator, RUNS))
-        inside += low <= 1.3 <= high
+        found = pair(shape(generator, RUNS), 1.3 * shape(generator, RUNS))
+        inside += found.low <= 1.3 <= found.high
     return inside
 
 
@@ -314,6 +321,17 @@ SIMULATIONS = [
             at_most=ALPHA,
         )
         for shape in SHAPES
+    ),
+    *(
+        Simulation(
+            "a page's words",
+            f"pages with a false word, {PER_PAGE} comparisons of 5 runs beside 12, {shape}",
+            false_pages(shape, 5, 12),
+            300,
+            4,
+            at_most=ALPHA,
+        )
+        for shape in ("two modes", "skewed")
     ),
     Simulation(
         "survivors",
