@@ -8,6 +8,7 @@ import kv.lsm.log.UnloggedFile;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.log.WriteAheadLogWriter;
 import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Mapped;
 
 /// Makes new active memtables with their logs; keeps one log file prepared, because filling it with zeros takes
 /// longer than a writer should wait. Thread-safe.
@@ -94,8 +95,25 @@ final class LogSupply {
             prepared = null;
             failed = null;
         }
-        WriteAheadLogWriter writer = new WriteAheadLogWriter(log.file, header.apply(log.number), mode != WalMode.NONE);
-        return Memtable.active(writer, files.allocator(), files.options().memtableBytes());
+        return Memtable.active(
+                begun(log, header.apply(log.number)),
+                files.allocator(),
+                files.options().memtableBytes());
+    }
+
+    /// @throws IOException when a page of the new log cannot be had; another log may do
+    private WriteAheadLogWriter begun(Prepared log, WriteAheadLogFormat.Header header) throws IOException {
+        try {
+            WriteAheadLogWriter writer = new WriteAheadLogWriter(log.file, header, mode != WalMode.NONE);
+            Mapped.throwPending();
+            return writer;
+        } catch (InternalError e) {
+            Closing.quietly(log.file::close, FileNames.log(log.number));
+            files.deleteIfPossible(FileNames.log(log.number));
+            IOException reason = new IOException("a page of a new write-ahead log could not be reached", e);
+            failed = new Failed(reason, log.file.bytes());
+            throw reason;
+        }
     }
 
     private Prepared create(long bytes, TimeSlices slices) throws IOException {

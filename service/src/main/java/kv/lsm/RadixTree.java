@@ -3,6 +3,7 @@ package kv.lsm;
 import java.util.Arrays;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.Keys;
+import kv.lsm.memory.Mapped;
 import kv.lsm.memory.Memory;
 
 /// An ordered index from keys to the records of one write-ahead log: an adaptive radix tree (Leis et al., ICDE
@@ -140,6 +141,7 @@ final class RadixTree {
                 depth += prefixLength;
             }
             if (depth == length) {
+                Mapped.throwPending();
                 long terminal = RadixNode.terminalSlot(pointer);
                 long older = Memory.getLong(terminal);
                 Memory.putLongRelease(terminal, older == 0 ? record | RECORD : chain(record, older));
@@ -148,6 +150,7 @@ final class RadixTree {
             int next = Memory.getByte(key + depth) & 0xFF;
             long child = RadixNode.childSlot(pointer, next);
             if (child == 0) {
+                Mapped.throwPending();
                 addChild(slot, pointer, next, record | RECORD);
                 return;
             }
@@ -165,12 +168,14 @@ final class RadixTree {
         int otherLength = WriteAheadLogFormat.keyLength(other);
         int common = Keys.mismatch(key, length, otherKey, otherLength, depth);
         if (common == length && common == otherLength) {
+            Mapped.throwPending();
             Memory.putLongRelease(slot, chain(record, pointer));
             return;
         }
         long node = newNode(RadixNode.NODE4, key + depth, common - depth);
         attach(node, otherKey, otherLength, common, pointer);
         attach(node, key, length, common, record | RECORD);
+        Mapped.throwPending(); // or a node made of another record's key that could not be read would lead nowhere
         Memory.putLongRelease(slot, node);
     }
 
@@ -185,6 +190,7 @@ final class RadixTree {
         RadixNode.copyContent(node, copy);
         RadixNode.addChild(parent, Memory.getByte(prefix + matching) & 0xFF, copy);
         attach(parent, key, length, depth + matching, record | RECORD);
+        Mapped.throwPending();
         Memory.putLongRelease(slot, parent);
     }
 

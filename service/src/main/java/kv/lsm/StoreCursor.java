@@ -21,6 +21,8 @@ final class StoreCursor implements RangeCursor {
     /// Of `memory`, since the last pause.
     private long taken;
     private boolean closed;
+    /// Of a step: what lies between the places of the iterators then is not known, so nothing comes after it.
+    private RuntimeException failureOrNull;
 
     /// @param view retained for this cursor, which releases it
     StoreCursor(
@@ -47,13 +49,20 @@ final class StoreCursor implements RangeCursor {
             throw new StoreClosedException();
         }
         atEntry = false;
+        if (failureOrNull != null) {
+            throw failureOrNull;
+        }
         try {
             Step step = stepFurther(recordsMax);
             Mapped.throwPending();
             return step;
         } catch (InternalError e) {
-            throw files.unreadablePage(e);
+            failureOrNull = files.unreadablePage(e);
+        } catch (RuntimeException e) {
+            failureOrNull = e;
         }
+        atEntry = false;
+        throw failureOrNull;
     }
 
     private Step stepFurther(int recordsMax) {

@@ -5,6 +5,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import kv.lsm.log.WriteAheadLogFormat;
+import kv.lsm.memory.Mapped;
 
 /// Puts and deletes: into the log, then into the memtable, one writer at a time; replaces a full memtable by a
 /// new one.
@@ -111,6 +112,7 @@ final class WritePath {
     private PendingWrite written(Memtable memtable, long record) {
         if (groupCommitOrNull == null) {
             memtable.index(record);
+            Mapped.throwPending();
             return PendingWrite.DONE;
         }
         long end = memtable.writer().end();

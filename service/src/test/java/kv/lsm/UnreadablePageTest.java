@@ -10,6 +10,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -17,6 +18,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import kv.Eventually;
 import kv.lsm.disk.ForwardingDisk;
+import kv.lsm.disk.LogFile;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
@@ -126,7 +128,60 @@ class UnreadablePageTest {
                 .start();
         String told = new String(process.getInputStream().readAllBytes());
         assertThat(process.waitFor()).as(told).isZero();
-        assertThat(told.lines().filter(line -> line.endsWith("wrong=0"))).hasSize(3);
+        assertThat(told.lines().filter(line -> line.endsWith("wrong=0")))
+                .as(told)
+                .hasSize(4);
+    }
+
+    /// What lies between where it failed and where it would go on is not known.
+    @Test
+    void aRangeThatFailedDoesNotGoOnBehindTheGap() throws Exception {
+        writeTables(1);
+        try (LsmStore store = (LsmStore) LsmStore.open(options(Compression.NONE));
+                RangeCursor cursor = store.range(key(0), null)) {
+            assertThat(cursor.next()).isTrue();
+            Path table = tables().getFirst();
+            byte[] content = Files.readAllBytes(table);
+            cutTables();
+            assertCannotBeRead(() -> {
+                while (cursor.next()) {
+                    cursor.value();
+                }
+            });
+            Files.write(table, content, StandardOpenOption.WRITE);
+            assertCannotBeRead(cursor::next);
+            assertThatThrownBy(cursor::key).isInstanceOf(IllegalStateException.class);
+        }
+    }
+
+    /// The log is nobody's yet: another one does.
+    @Test
+    void aNewLogThatCannotBeReachedIsReplacedByAnother() throws Exception {
+        Allocator allocator = new Allocator();
+        List<Path> logs = new ArrayList<>();
+        ForwardingDisk disk = new ForwardingDisk(new RealDisk(allocator)) {
+            @Override
+            public LogFile createLog(Path path, long bytes, boolean direct, TimeSlices slices) throws IOException {
+                LogFile log = super.createLog(path, bytes, direct, slices);
+                logs.add(path);
+                if (logs.size() == 2) {
+                    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+                        channel.truncate(0);
+                    }
+                }
+                return log;
+            }
+        };
+        try (LsmStore store = LsmStore.open(options(Compression.NONE), disk, allocator)) {
+            store.put(key(1), key(1));
+            store.administration().flush(() -> false);
+            assertThat(logs).hasSizeGreaterThan(2);
+            assertThat(logs.get(1)).doesNotExist();
+            assertThat(store.isWritable()).isTrue();
+            store.put(key(2), key(2));
+            assertThat(store.get(key(1))).isEqualTo(key(1));
+            assertThat(store.get(key(2))).isEqualTo(key(2));
+        }
     }
 
     private void writeTables(int count) {

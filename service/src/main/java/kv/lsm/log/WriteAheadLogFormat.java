@@ -68,10 +68,12 @@ public final class WriteAheadLogFormat {
             Mapped.throwPending();
             return null;
         }
-        return new Header(
+        Header header = new Header(
                 Memory.getLong(log + NUMBER_AT),
                 Memory.getLong(log + PREVIOUS_NUMBER_AT),
                 Memory.getLong(log + PREVIOUS_END_AT));
+        Mapped.throwPending();
+        return header;
     }
 
     /// The version of a log that only a later release can read, or 0.

@@ -3,6 +3,7 @@ package kv.lsm.log;
 import java.nio.file.Path;
 import java.util.function.LongConsumer;
 import kv.lsm.CorruptionException;
+import kv.lsm.memory.Mapped;
 import kv.lsm.memory.Memory;
 
 /// Reads a write-ahead log and tells a torn tail from damage.
@@ -89,12 +90,14 @@ public final class WriteAheadLogReader {
         }
         long lastUsed = lastUsedByte(end);
         requireTornTail(broken, lastUsed);
+        Mapped.throwPending();
         return new Result(header, end, records, Math.max(lastUsed - end, 0), synced, closed);
     }
 
     private void requireKnownVersion() {
         int unknown = bytes < WriteAheadLogFormat.HEADER_BYTES ? 0 : WriteAheadLogFormat.unknownVersion(log);
         if (unknown != 0) {
+            Mapped.throwPending();
             throw new CorruptionException(
                     file,
                     8,
@@ -108,6 +111,7 @@ public final class WriteAheadLogReader {
             size = WriteAheadLogFormat.foundRecordBytes(log, at, bytes);
             if (size > 0) {
                 if (WriteAheadLogFormat.durable(log + at) > end) {
+                    Mapped.throwPending();
                     throw new CorruptionException(
                             file, end, "a record that was made durable does not match its checksum");
                 }
@@ -124,6 +128,7 @@ public final class WriteAheadLogReader {
                 return;
             }
         }
+        Mapped.throwPending();
         throw new CorruptionException(file, end, "a record before valid ones does not match its checksum");
     }
 

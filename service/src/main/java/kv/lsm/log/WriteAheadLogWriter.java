@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.zip.CRC32C;
 import kv.lsm.WriteBatch;
 import kv.lsm.disk.LogFile;
+import kv.lsm.memory.Mapped;
 import kv.lsm.memory.Memory;
 
 /// Appends records to one write-ahead log.
@@ -83,10 +84,12 @@ public final class WriteAheadLogWriter {
     public long append(byte[] key, byte[] valueOrNull) {
         long record = address + end;
         WriteAheadLogFormat.writeRecord(record, durableEnd, key, valueOrNull);
+        Mapped.throwPending(); // the checksum's machine code cannot be left by an error
         int valueLength = valueOrNull == null ? 0 : valueOrNull.length;
         if (checksummed) {
             WriteAheadLogFormat.writeChecksum(view, (int) end, key.length, valueLength, crc);
         }
+        Mapped.throwPending(); // or others would stand behind a record that is none
         END.setRelease(this, end + WriteAheadLogFormat.recordBytes(key.length, valueLength));
         return record;
     }
@@ -103,12 +106,14 @@ public final class WriteAheadLogWriter {
                 batch, durableEnd, writes.size(), (int) (bytes - WriteAheadLogFormat.BATCH_HEADER_BYTES));
         for (WriteBatch.Write write : writes) {
             WriteAheadLogFormat.writeRecord(address + at, durableEnd, write.key(), write.valueOrNull());
+            Mapped.throwPending();
             int valueLength = write.valueOrNull() == null ? 0 : write.valueOrNull().length;
             if (checksummed) {
                 WriteAheadLogFormat.writeChecksum(view, (int) at, write.key().length, valueLength, crc);
             }
             at += WriteAheadLogFormat.recordBytes(write.key().length, valueLength);
         }
+        Mapped.throwPending();
         END.setRelease(this, end + bytes);
         return batch;
     }

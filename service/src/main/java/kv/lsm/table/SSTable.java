@@ -348,6 +348,7 @@ public final class SSTable extends RefCounted {
         // The decompressor is machine code, which a page that the disk cannot give would end with the process.
         long copy = buffer.storedRoom(index.bytes(block));
         Memory.copy(stored, copy, index.bytes(block));
+        Mapped.throwPending();
         return plain(block, copy, buffer);
     }
 
