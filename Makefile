@@ -222,7 +222,7 @@ bench-scaling: build ## a plan of 10 000 runs, a scheduler with 100 idle workers
 
 .PHONY: bench-hosts
 bench-hosts: build ## what hosts cost beside goals: when generators begin, how soon the first launch is, an idle worker, one host through Dask (root, about 20 min, quiet; ROUNDS=10); ONLY=one: that alone
-	$(BIN)/python tests/hosts/hosts_cost.py --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),10) $(if $(ONLY),--only $(ONLY))
+	$(AWAKE) $(BIN)/python tests/hosts/hosts_cost.py --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),10) $(if $(ONLY),--only $(ONLY))
 
 bench-awake: build ## what sleeping processors cost: response times of a null server, and what the machine's host takes (about 1.5 min)
 	$(BIN)/python tests/bench/awake.py
