@@ -380,7 +380,8 @@ def test_a_side_that_dies_ends_the_launch_in_one_line_and_three_in_a_row_end_the
     ) in err
     runs = sealed_runs(project.raw)
     assert len(runs) == 3 and project.processes() == []
-    assert [[run.facts["ends"][side]["died"] for side in SIDES] for run in runs] == [[False, True]] * 3
+    died = [[run.facts["ends"][side]["died"] for side in SIDES] for run in runs]
+    assert died == [[False, True]] * 3, [run.facts["outcome"] for run in runs]
 
 
 def test_a_launch_that_cannot_be_sealed_leaves_neither_process_nor_store(project):
