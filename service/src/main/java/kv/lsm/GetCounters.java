@@ -6,8 +6,8 @@ import java.util.function.IntUnaryOperator;
 
 /// Counts gets and what each did to tables. Thread-safe.
 ///
-/// A get adds to one counter and not to four, since an atomic addition takes some 6 ns of a get's 150: that of
-/// all gets that did just as much. Gets that did more than [#FEW] of something are counted one by one.
+/// A get adds to one counter and not to four, since each addition is atomic and a get short: to that of all
+/// gets that did just as much. Gets that did more than [#FEW] of something are counted one by one.
 final class GetCounters {
     private static final int BITS = 2;
     private static final int FEW = (1 << BITS) - 1;

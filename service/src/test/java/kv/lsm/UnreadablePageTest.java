@@ -104,7 +104,7 @@ class UnreadablePageTest {
     }
 
     /// Compiled code goes on behind a load that failed, with whatever its register held: taken for a length or an
-    /// offset that ended the process, in one of four such processes.
+    /// offset that ended one of the first four such processes.
     @ParameterizedTest
     @ValueSource(longs = {3, 0})
     void readsThatWereCompiledBeforeThePagesWentEndNoProcess(long seedOrNone) throws Exception {

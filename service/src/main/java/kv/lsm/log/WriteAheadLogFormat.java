@@ -62,18 +62,15 @@ public final class WriteAheadLogFormat {
 
     /// Null when the bytes are no header.
     static Header readHeader(long log) {
-        if (Memory.getLong(log) != MAGIC
-                || unknownVersion(log) != 0
-                || Memory.getInt(log + HEADER_CRC_AT) != headerChecksum(log)) {
-            Mapped.throwPending();
-            return null;
-        }
+        boolean isHeader = Memory.getLong(log) == MAGIC
+                && unknownVersion(log) == 0
+                && Memory.getInt(log + HEADER_CRC_AT) == headerChecksum(log);
         Header header = new Header(
                 Memory.getLong(log + NUMBER_AT),
                 Memory.getLong(log + PREVIOUS_NUMBER_AT),
                 Memory.getLong(log + PREVIOUS_END_AT));
         Mapped.throwPending();
-        return header;
+        return isHeader ? header : null;
     }
 
     /// The version of a log that only a later release can read, or 0.

@@ -97,7 +97,6 @@ public final class WriteAheadLogReader {
     private void requireKnownVersion() {
         int unknown = bytes < WriteAheadLogFormat.HEADER_BYTES ? 0 : WriteAheadLogFormat.unknownVersion(log);
         if (unknown != 0) {
-            Mapped.throwPending();
             throw new CorruptionException(
                     file,
                     8,
@@ -111,7 +110,6 @@ public final class WriteAheadLogReader {
             size = WriteAheadLogFormat.foundRecordBytes(log, at, bytes);
             if (size > 0) {
                 if (WriteAheadLogFormat.durable(log + at) > end) {
-                    Mapped.throwPending();
                     throw new CorruptionException(
                             file, end, "a record that was made durable does not match its checksum");
                 }
@@ -128,7 +126,6 @@ public final class WriteAheadLogReader {
                 return;
             }
         }
-        Mapped.throwPending();
         throw new CorruptionException(file, end, "a record before valid ones does not match its checksum");
     }
 

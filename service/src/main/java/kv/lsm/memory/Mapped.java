@@ -14,8 +14,6 @@ public final class Mapped {
 
     private Mapped() {}
 
-    /// Takes some 1 ns.
-    ///
     /// @param address of the end of something, of which it is not known whether its length was read
     /// @param begin where it begins at the earliest
     /// @param end where it ends at the latest

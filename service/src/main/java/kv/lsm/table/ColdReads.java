@@ -2,7 +2,6 @@ package kv.lsm.table;
 
 import java.util.concurrent.atomic.LongAdder;
 import kv.lsm.disk.ReadFile;
-import kv.lsm.memory.EntryIterator;
 
 /// Point reads of one table while its pages may not be in memory. Thread-safe.
 ///
@@ -117,7 +116,7 @@ final class ColdReads {
             long position, byte[] key, long hash, BlockBuffers buffers, boolean mayWait, LongAdder missed) {
         int first = (int) Math.min(ENTRY_BYTES, dataBytes - position);
         if (isCached(position, first)) {
-            int bytes = entryBytes(mapped + position, position);
+            int bytes = table.entryBytes(mapped + position, position);
             if (bytes <= first || isCached(position, bytes)) {
                 return table.get(key, hash, buffers);
             }
@@ -130,7 +129,7 @@ final class ColdReads {
         try {
             long entry = table.read(position, first, buffer);
             if (DataBlock.keyLength(entry) == key.length) {
-                int bytes = entryBytes(entry, position);
+                int bytes = table.entryBytes(entry, position);
                 if (bytes > first) {
                     entry = table.read(position, bytes, buffer);
                 }
@@ -142,15 +141,6 @@ final class ColdReads {
             buffers.giveBack(buffer);
         }
         return getOfOtherCandidate(key, hash, buffers);
-    }
-
-    /// @param entry the address of its first bytes
-    private int entryBytes(long entry, long position) {
-        long bytes = DataBlock.entryEnd(entry) - entry;
-        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE
-                && Long.compareUnsigned(bytes, dataBytes - position) <= 0;
-        table.require(position, whole ? null : "the hash index names what is no entry");
-        return (int) bytes;
     }
 
     /// The hash index led to the entry of another key, as it does once in a thousand times: the whole search,

@@ -98,7 +98,6 @@ public final class SSTable extends RefCounted {
 
     void require(long offset, String problemOrNull) {
         if (problemOrNull != null) {
-            Mapped.throwPending(); // it may be that a page of it could not be read
             throw new CorruptionException(path, offset, problemOrNull);
         }
     }
@@ -285,14 +284,19 @@ public final class SSTable extends RefCounted {
         if (!DataBlock.isOf(entry, key)) {
             return 0;
         }
-        int valueLength = DataBlock.valueLength(entry);
-        long end = position + DataBlock.ENTRY_HEADER_BYTES + key.length + Math.max(valueLength, 0);
-        require(position, isEntry(valueLength, end) ? null : "the hash index names what is no entry");
+        entryBytes(entry, position);
         return entry;
     }
 
-    private boolean isEntry(int valueLength, long end) {
-        return valueLength >= EntryIterator.TOMBSTONE && end <= dataBytes;
+    /// Bytes of the entry at `position`, which the hash index names.
+    ///
+    /// @param entry the address of its first bytes
+    int entryBytes(long entry, long position) {
+        long bytes = DataBlock.entryEnd(entry) - entry;
+        boolean whole = DataBlock.valueLength(entry) >= EntryIterator.TOMBSTONE
+                && Long.compareUnsigned(bytes, dataBytes - position) <= 0;
+        require(position, whole ? null : "the hash index names what is no entry");
+        return (int) bytes;
     }
 
     /// The entries from `startOrNull` on.

@@ -118,7 +118,6 @@ final class SSTableMeta {
 
     private void require(long offset, String problemOrNull) {
         if (problemOrNull != null) {
-            Mapped.throwPending(); // it may be that a page of it could not be read
             throw new CorruptionException(path, offset, problemOrNull);
         }
     }
