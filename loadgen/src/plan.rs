@@ -138,8 +138,15 @@ impl Plan {
         ];
         whole_file::check_differ(&outputs)?;
         let body = args.body.as_deref().and_then(requests::body_file);
-        let inputs = [args.script.as_deref(), args.targets.as_deref(), args.ca_file.as_deref(), body];
-        whole_file::check_spares(&outputs, inputs.into_iter().flatten())?;
+        let targets = args.targets.as_deref().map(requests::list_file);
+        let inputs = [
+            ("-s", args.script.as_deref()),
+            ("--targets", targets),
+            ("--ca-file", args.ca_file.as_deref()),
+            ("--body", body),
+        ];
+        whole_file::check_spares(&outputs, inputs.iter().filter_map(|(_, path)| *path))?;
+        whole_file::check_read_once(&inputs)?;
         let target = Target::parse(&args.url)?;
         let pacing = match args.mean_rate_rps() {
             Some(rate_rps) => Pacing::ConstantThroughput { rate_rps, arrivals: args.arrivals },

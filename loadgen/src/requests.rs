@@ -88,6 +88,11 @@ pub fn body_file(typed: &OsStr) -> Option<&Path> {
     typed.as_bytes().strip_prefix(b"@").map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
+/// The file of a list: `-` is standard input.
+pub fn list_file(typed: &Path) -> &Path {
+    if typed == Path::new("-") { Path::new("/dev/stdin") } else { typed }
+}
+
 fn read_body(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|problem| Error::file(path, format!("cannot read the body: {problem}")))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Path, PathBuf};
 
 use crate::error::Error;
@@ -52,6 +52,24 @@ pub fn check_spares<'a>(
         }
     }
     Ok(())
+}
+
+/// What comes through a pipe comes once: the second to read it would find nothing. `named`: each option, and
+/// the file that it reads.
+pub fn check_read_once(named: &[(&str, Option<&Path>)]) -> Result<(), Error> {
+    let mut seen = BTreeMap::new();
+    for &(option, path) in named {
+        let Some(path) = path else { continue };
+        let Some(pipe) = fs::metadata(path).ok().filter(is_pipe) else { continue };
+        if let Some(other) = seen.insert((pipe.dev(), pipe.ino()), option) {
+            return Err(Error::file(path, format!("a pipe is read once: {other} and {option} name it")));
+        }
+    }
+    Ok(())
+}
+
+fn is_pipe(found: &fs::Metadata) -> bool {
+    found.file_type().is_fifo() || found.file_type().is_socket()
 }
 
 /// /dev/stdout, /dev/null, a pipe: nothing that another file may take the place of.

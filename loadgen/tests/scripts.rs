@@ -324,6 +324,22 @@ fn a_script_may_be_a_pipe_which_can_be_read_only_once() {
 }
 
 #[test]
+fn what_is_read_from_one_pipe_twice_is_refused_before_it_is_found_empty() {
+    let script = "wrk.method = \"PUT\"";
+    for (other, name) in [("--body @/dev/stdin", "--body"), ("--ca-file /proc/self/fd/0", "--ca-file")] {
+        let (output, heads) =
+            run_in_shell(&format!("echo '{script}' | LOADGEN -R20 -d300ms -s /dev/stdin {other} URL"));
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), heads.len()), (Some(1), 0), "{told}");
+        assert!(told.contains(&format!("a pipe is read once: -s and {name} name it")), "{told}");
+    }
+    let two = format!("LOADGEN -R20 -c2 -t2 -d300ms -s <(echo '{script}') --body @<(echo text) URL");
+    let (output, heads) = run_in_shell(&two);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(heads.iter().all(|head| head.starts_with("PUT ")) && !heads.is_empty(), "{heads:?}");
+}
+
+#[test]
 fn a_pipe_into_which_nobody_writes_a_script_is_waited_for_until_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
