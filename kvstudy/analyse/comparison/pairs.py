@@ -6,8 +6,8 @@ p is a t test on logarithms. It was chosen over ranks, which cannot reach the sm
 24 comparisons asks of six runs a side (2 of 924 orders are complete separation), and over a bootstrap of
 medians, which hangs on the extreme runs and finds less. With heavy tails it says fewer false words, not more:
 `make soundness`. Of Welch's test and Student's the larger p counts. With as many runs on both sides that is
-Welch's. With five on one side and twenty on the other, Welch's alone says a false word on 12 % of pages: it
-rests on the spread of the few.
+Welch's. With five on one side and twenty on the other, Welch's alone says a false word on 11 % of pages of
+normal runs (test_comparison_words.py): it rests on the spread of the few.
 
 The interval is that of the test, so it excludes 1 where p is at most 5 %. It is wide enough for the ratio of
 medians, which is what pages show: one extreme run moves it less than a mean.

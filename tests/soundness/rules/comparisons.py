@@ -38,6 +38,12 @@ SHAPES = {
     ),
     "skewed": lambda generator, size: generator.lognormal(0, 0.5, size) + 0.2,
 }
+# Each group by a hundredth as wide as the two are apart.
+TIGHT = {
+    "two tight modes": lambda generator, size: np.exp(
+        0.003 * generator.standard_normal(size) + 0.3 * (generator.random(size) < 0.5)
+    )
+}
 
 
 # What a run looks like, and what the service, or others, can make of it: the study's own checks say what
@@ -152,7 +158,7 @@ def false_pages(shape, before: int = RUNS, after: int = RUNS):
     """Pages of PER_PAGE comparisons of a thing with itself: how many say that something differs."""
 
     def count(generator: np.random.Generator, trials: int) -> int:
-        runs = SHAPES[shape](generator, (trials, PER_PAGE, before + after))
+        runs = (SHAPES | TIGHT)[shape](generator, (trials, PER_PAGE, before + after))
         pages = [[Sides(one[:before], one[before:]) for one in page] for page in runs]
         return sum(map(says_a_difference, pages_of(pages)))
 
@@ -325,13 +331,20 @@ SIMULATIONS = [
     *(
         Simulation(
             "a page's words",
-            f"pages with a false word, {PER_PAGE} comparisons of 5 runs beside 12, {shape}",
-            false_pages(shape, 5, 12),
+            f"pages with a false word, {PER_PAGE} comparisons of 5 runs beside {after}, {shape}",
+            false_pages(shape, 5, after),
             300,
             4,
             at_most=ALPHA,
+            limit=shape in TIGHT,
         )
-        for shape in ("two modes", "skewed")
+        for after, shape in (
+            (12, "two modes"),
+            (12, "skewed"),
+            (20, "two modes"),
+            (20, "skewed"),
+            (10, "two tight modes"),
+        )
     ),
     Simulation(
         "survivors",

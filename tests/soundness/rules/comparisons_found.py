@@ -21,10 +21,11 @@ FOUND_IN = {
 
 def _words(rows: pd.DataFrame, family: int) -> pd.DataFrame:
     """Each row as the first of a page with so many, of which the others show nothing."""
-    nothing = [row.to_frame().T.assign(p=1.0, p_same=1.0) for _, row in rows.head(1).iterrows()] * (
-        family - 1
-    )
-    pages = (with_words(pd.concat([rows.iloc[[place]], *nothing])).iloc[[0]] for place in range(len(rows)))
+    pages = []
+    for place in range(len(rows)):
+        page = rows.iloc[[place] * family].reset_index(drop=True)
+        page.loc[1:, ["p", "p_same"]] = 1.0
+        pages.append(with_words(page).iloc[[0]])
     return pd.concat(pages, ignore_index=True)
 
 
