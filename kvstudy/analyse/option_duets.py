@@ -25,7 +25,14 @@ import pandas as pd
 from kvstudy.analyse import duets as measured
 from kvstudy.analyse.claim import CLOSED_LOOP
 from kvstudy.analyse.comparison import launches
-from kvstudy.analyse.comparison.words import CANNOT_TELL, CHEAPER, DEARER, FASTER, SLOWER
+from kvstudy.analyse.comparison.words import (
+    CANNOT_TELL,
+    CHEAPER,
+    DEARER,
+    FASTER,
+    LOST_MORE_OF_DUET,
+    SLOWER,
+)
 from kvstudy.analyse.configuration import CPU, RATE
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.options import (
@@ -42,7 +49,7 @@ BY_DUET, BY_RUNS = "duet", "runs"
 OWN_CANNOT_TELL = "your own duet cannot tell yet"
 DUET_CANNOT_TELL = "its duet cannot tell"
 RUNS_CALL, REFERENCE_CALLS = "independent runs call", "the reference's duet calls"
-_ADDED = ["by", "is_own", "beside"]
+_ADDED = ["by", "is_own", "beside", "flattered"]
 # What the options are asked for, by the names that independent runs have for it.
 _MEASURES = {launches.P50: "p50", launches.P99: "p99", launches.CPU: CPU, launches.RATE: RATE}
 _TURNED = {FASTER: SLOWER, SLOWER: FASTER, CHEAPER: DEARER, DEARER: CHEAPER}
@@ -60,8 +67,8 @@ def _is_of_options(side: str) -> bool:
 
 def with_duets(compared: pd.DataFrame, found: Sequence[Duet], own: Iterable[str] = ()) -> pd.DataFrame:
     """``compared``: rows of ``options.compared_options``; ``own``: experiments whose runs are the reader's.
-    Rows of both, with ``by``, ``is_own`` and ``beside``."""
-    runs = compared.assign(by=BY_RUNS, is_own=compared["experiment"].isin(list(own)), beside="")
+    Rows of both, with ``by``, ``is_own``, ``beside`` and ``flattered``, of duets alone."""
+    runs = compared.assign(by=BY_RUNS, is_own=compared["experiment"].isin(list(own)), beside="", flattered="")
     rows = answers(found)
     if rows.empty:
         return runs
@@ -169,6 +176,7 @@ def _of_duet(duet: Duet) -> list[dict]:
                 "by": BY_DUET,
                 "is_own": duet.is_own,
                 "beside": "",
+                "flattered": LOST_MORE_OF_DUET if one.flattered else "",
             },
         )
     return list(rows.values())

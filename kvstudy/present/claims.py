@@ -50,7 +50,8 @@ def _by_duet(row: dict, verdict: str, ours: Measured, is_told: bool) -> dict:
     source = f"by the duet of {ours.by_duet}"
     other = "" if is_open or row["verdict"] == verdict else f"; independent runs: {row['verdict']}"
     measured_as = row["measured_as"] if isinstance(row["measured_as"], str) else ""
-    note = "; ".join(filter(None, (measured_as, f"{source}{other}")))
+    why = unsure(ours) if verdict not in _DECIDED else ""
+    note = "; ".join(filter(None, (measured_as, f"{source}{other}", why)))
     more = {"verdict": verdict, "note": note, "in_words": "", "whose": whose if is_told else ""}
     return row | told | more
 

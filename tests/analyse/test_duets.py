@@ -316,5 +316,7 @@ def test_side_b_busy_in_the_turns_of_a_forbids_what_its_lost_slices_might_have_u
         make(launch, parts={("put", "rate"): part})
     found = duet_of(sealed_runs(tmp_path), "c0ffee")
     assert (found.primary.word, found.primary.held_back) == (said, held_back)
+    # More than a twentieth of the rounds, whatever is said at worst.
+    assert found.primary.flattered
     told = pd.Series({one.measure: one.word for one in found.results})
     assert told["CPU per request"] != "cheaper"

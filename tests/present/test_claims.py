@@ -81,6 +81,7 @@ def answered(**changes) -> pd.DataFrame:
         "runs_before": 11,
         "why": "",
         "is_own": False,
+        "flattered": "",
     }
     return pd.DataFrame([row | changes])
 
@@ -112,6 +113,24 @@ def test_a_duet_that_asks_anything_else_or_is_held_back_decides_no_claim(reports
     monkeypatch.setattr(claims.option_duets, "answers", lambda _duets: answered(**other))
     judged = claims.judge(reports, empty_tables()).set_index("claim")
     assert judged.loc["r3-pool-faster", "verdict"] == verdicts.NOT_MEASURED
+
+
+@pytest.mark.parametrize(("lost", "said"), [(False, verdicts.REPRODUCED), (True, verdicts.CANNOT_TELL)])
+def test_unchanged_is_not_said_by_a_duet_of_which_a_side_lost_more(reports, monkeypatch, lost, said):
+    """It leaves open whether both are the same within 5 %; its interval lies within 10 %."""
+    row = answered(
+        workload="get",
+        ratio=1.0,
+        low=0.93,
+        high=1.08,
+        word="cannot tell",
+        flattered="a side lost a larger share of its rounds" if lost else "",
+    )
+    monkeypatch.setattr(claims.option_duets, "answers", lambda _duets: row)
+    judged = claims.judge(reports, empty_tables()).set_index("claim")
+    assert judged.loc["r3-get-unchanged", "verdict"] == said
+    told = claims.table(judged.reset_index())
+    assert told["why"].str.contains("a side lost a larger share of its rounds").any() == lost
 
 
 def test_a_ratio_of_report_5_is_of_the_closed_loop_alone(reports, monkeypatch):

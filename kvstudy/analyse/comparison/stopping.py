@@ -33,7 +33,7 @@ from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, PART, TAILS
 from kvstudy.analyse.comparison.location import Typical, typical_launch
 from kvstudy.analyse.comparison.lost import LOST_MORE_MAX, NOTHING_LOST, Forbidden, Lost
-from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE, CANNOT_TELL, word
+from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE, CANNOT_TELL, SAME, word
 
 FOUND = 0.8  # what could have been found is found in four of five such duets
 MEASURE = [*PART, "measure"]
@@ -80,6 +80,7 @@ class MeasureResult:
     found: float = math.inf
     word: str = CANNOT_TELL
     held_back: str = ""  # the word that the lost rounds or launches forbid
+    flattered: bool = False  # whether they forbid to say the same of any interval
     to_come: int | None = None
     last: Typical | None = field(default=None, repr=False, compare=False)
 
@@ -327,6 +328,7 @@ def _spoken(
         one,
         word=said,
         held_back=found_word if said != found_word else "",
+        flattered=forbidden.by_launches(forbidden.by_rounds(SAME)) != SAME,
         found=_found(one, at_worst, error, forbidden),
     )
     return replace(found, to_come=0 if found.decided else launches_to_come(found, error))

@@ -29,9 +29,10 @@ BELOW_AND_ABOVE = {
 }
 MIN_RUNS = 5
 # Why no word is said.
-TOO_FEW, LOST_MORE, NEITHER = (
+TOO_FEW, LOST_MORE, LOST_MORE_OF_DUET, NEITHER = (
     f"fewer than {MIN_RUNS} runs a side",
     "a side lost a larger share of its runs",
+    "a side lost a larger share of its rounds",
     "neither a difference nor that there is none is shown",
 )
 ALPHA = 0.05

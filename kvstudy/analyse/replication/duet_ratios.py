@@ -39,4 +39,5 @@ def measured_by_duet(asked: DuetQuestion, rows: pd.DataFrame) -> Measured | None
         fewest=launches,
         by_duet=asked.experiment,
         is_own=bool(row["is_own"]),
+        flattered=row["flattered"],
     )
