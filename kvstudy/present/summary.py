@@ -430,6 +430,7 @@ def profile_shares(published: Published, tables: Tables) -> pd.DataFrame:
                 "published": f"{one.theirs_percent:g} %",
                 "measured": spread(one.ours, words.share),
                 "runs": len(one.ours),
+                "lost": words.count(one.lost),
                 "published at": words.rate(one.offered_rate_rps),
                 "measured at": words.several([words.rate(rate) for rate in one.at_rates_rps])
                 if len(one.ours)

@@ -1,6 +1,7 @@
 """Published numbers beside ours: only what was measured at the rate, with the handler and of the whole that a
 report speaks of is judged."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from sample import empty_tables, keep, sample_tables
 
-from kvstudy.analyse import published
+from kvstudy.analyse import published, validity
 from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.replication.rules import RULES
 from kvstudy.present import claims, words
@@ -86,6 +87,27 @@ def test_a_report_that_is_not_profiled_here_is_judged_by_the_rates_on_both_sides
         assert words.several([words.rate(rate) for rate in measured.at_rates_rps]) == at and (
             measured.word == "cannot tell"
         ) == (verdict == "cannot tell")
+
+
+def test_shares_of_profiles_beside_which_the_service_lost_runs_decide_nothing(reports):
+    """Those left are its better ones, whichever share they would have had."""
+    rates = (2000, 20000)
+    whole = together(*(profiles_of("report-2", "get", rate, runs=3) for rate in rates))
+    lost = profiles_of("report-2", "get", 20000, variant="lost", verdict="FAIL")
+    outside, service = (
+        replace(lost, runs=lost.runs.assign(excluded=who)) for who in (validity.OUTSIDE, validity.SERVICE)
+    )
+    elsewhere = replace(service, runs=service.runs.assign(offered_rate_rps=64_000.0))
+    for more, verdict, so_many in (
+        (outside, verdicts.REPRODUCED, 0),
+        (elsewhere, verdicts.REPRODUCED, 0),
+        (service, "cannot tell", 1),
+    ):
+        ours = together(whole, more)
+        row = shown(reports, ours, report=1, method="GET", event="cpu", subsystem="store").iloc[0]
+        assert (row["verdict"], row["lost"]) == (verdict, str(so_many))
+        measured = RULES["r1-get-alloc"].measure(ours)
+        assert measured.lost == so_many and (measured.bounds[1] == math.inf) == (so_many > 0)
 
 
 def test_a_claim_beside_profiles_of_another_rate_decides_nothing(reports):

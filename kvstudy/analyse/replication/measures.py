@@ -46,9 +46,12 @@ def _with_lost(
 ) -> Measured | None:
     """``found`` of the runs ``used``; of ``chosen`` those that the service made invalid are not among them,
     and would have made the number ``worse``."""
+    return found and replace(found, lost=_lost(chosen, used), worse=worse)
+
+
+def _lost(chosen: Tables, used: Iterable[str]) -> int:
     runs = chosen.runs
-    lost = int(((runs["excluded"] == validity.SERVICE) & ~runs["run_id"].isin(set(used))).sum())
-    return found and replace(found, lost=lost, worse=worse)
+    return int(((runs["excluded"] == validity.SERVICE) & ~runs["run_id"].isin(set(used))).sum())
 
 
 def _flattered(row: pd.Series) -> str:
@@ -174,13 +177,18 @@ def _profiled(tables: Tables, *where, **equal) -> Tables:
     return chosen.only(rates.informative_run_ids(chosen))
 
 
-def comparable_profiled_runs(tables: Tables, report: int, method: str, stage: str, rate_rps: float) -> Tables:
+def comparable_profiled_runs(
+    tables: Tables, report: int, method: str, stage: str, rate_rps: float
+) -> tuple[Tables, int]:
     """Our profiled runs that count and ask what ``report`` asked of its ``stage`` at ``rate_rps``; of a
-    report whose own experiment is not profiled (PROFILED_BY) those at the nearest rates below and above."""
+    report whose own experiment is not profiled (PROFILED_BY) those at the nearest rates below and above. And
+    how many the service lost at these rates."""
     experiment = PROFILED_BY.get(report, f"report-{report}")
-    ours = published.same_handler(tables.select(experiment=experiment, method=method, profiled=True), stage)
-    ours = ours.only(rates.informative_run_ids(ours))
-    return ours.select(offered_rate_rps=_around(ours, rate_rps) if report in PROFILED_BY else float(rate_rps))
+    asked = published.same_handler(tables.select(experiment=experiment, method=method, profiled=True), stage)
+    ours = asked.only(rates.informative_run_ids(asked))
+    at = _around(ours, rate_rps) if report in PROFILED_BY else float(rate_rps)
+    chosen = ours.select(offered_rate_rps=at)
+    return chosen, _lost(asked.select(offered_rate_rps=at), chosen.runs["run_id"])
 
 
 def _around(tables: Tables, rate_rps: float) -> list[float]:
@@ -220,7 +228,7 @@ def profile_share_around(
     it alone they decide nothing."""
 
     def measure(tables: Tables) -> Measured | None:
-        chosen = comparable_profiled_runs(tables, report, method, "synchronous", rate_rps)
+        chosen, lost = comparable_profiled_runs(tables, report, method, "synchronous", rate_rps)
         percents = _shares_percent(chosen, event, subsystems)
         found, at = (
             _of(percents, chosen.runs, ("offered_rate_rps",)),
@@ -229,7 +237,7 @@ def profile_share_around(
         if found is None:
             return None
         word = None if at[0] <= rate_rps <= at[-1] else CANNOT_TELL
-        return replace(found, at_rates_rps=tuple(at), word=word)
+        return replace(found, at_rates_rps=tuple(at), word=word, lost=lost)
 
     return measure
 

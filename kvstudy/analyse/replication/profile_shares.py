@@ -18,7 +18,8 @@ _PROFILE = ["report", "method", "offered_rate_rps", "stage", "event", "subsystem
 class ProfileShare:
     """``parts``: those of the report's parts that are of this subsystem; ``theirs_percent``: their sum.
     ``ours``: the subsystem's share, 0 to 1, in each of our profiled runs that count; ``at_rates_rps``: of
-    these runs."""
+    these runs; ``lost``: so many more the service lost there by its own doing, beside which nothing is
+    decided."""
 
     report: int
     method: str
@@ -29,6 +30,7 @@ class ProfileShare:
     theirs_percent: float
     ours: pd.Series
     at_rates_rps: tuple[float, ...]
+    lost: int
     verdict: str
 
 
@@ -42,14 +44,16 @@ def compare(published: Published, tables: Tables) -> list[ProfileShare]:
     found = []
     groups = published.profile_shares.groupby(_PROFILE, sort=False)
     for (report, method, rate, stage, event, subsystem), parts in groups:
-        profiled = comparable_profiled_runs(tables, report, method, stage, rate)
+        profiled, lost = comparable_profiled_runs(tables, report, method, stage, rate)
         ours = _of_each_run(profiled, event, subsystem)
         theirs = float(parts["share_percent"].sum())
         at = tuple(sorted(profiled.select(run_id=list(ours.index)).runs["offered_rate_rps"].unique()))
         verdict = share_verdict(theirs, 100 * ours)
-        if len(ours) and not at[0] <= rate <= at[-1]:
+        if len(ours) and (lost or not at[0] <= rate <= at[-1]):
             verdict = CANNOT_TELL
-        found.append(ProfileShare(report, method, rate, event, subsystem, parts, theirs, ours, at, verdict))
+        found.append(
+            ProfileShare(report, method, rate, event, subsystem, parts, theirs, ours, at, lost, verdict)
+        )
     return found
 
 
