@@ -118,7 +118,8 @@ public final class LsmStore implements Store {
         memoryWatch = new MemoryWatch(fit, views, counters);
         catalog = new Catalog(
                 files, views, failure, opened.manifest(), opened.view().version(), opened.undeleted());
-        writePath = new WritePath(options, views, logs, walSync, failure, counters, this::memtableFrozen);
+        writePath =
+                new WritePath(options, views, logs, walSync, failure, counters, this::memtableFrozen, this::failedFor);
         intervalSyncOrNull = options.wal() == WalMode.INTERVAL
                 ? new IntervalSync(views, walSync, failure, options.walInterval())
                 : null;
@@ -127,6 +128,18 @@ public final class LsmStore implements Store {
         if (opened.view().frozenCount() > 0) {
             flusher.wake();
         }
+    }
+
+    /// Why what a writer stalled for this cause waits for has failed and is tried again, or null.
+    private String failedFor(StallCause cause) {
+        return switch (cause) {
+            case NO_LOG -> {
+                LogSupply.Failed log = logs.failedOrNull();
+                yield log == null ? null : log.reason().getMessage();
+            }
+            case FROZEN_MEMTABLES -> flusher.failureOrNull();
+            default -> compactor.failureOrNull();
+        };
     }
 
     private void memtableFrozen() {
@@ -331,7 +344,7 @@ public final class LsmStore implements Store {
 
     @Override
     public Administration administration() {
-        return new StoreAdministration(files, views, catalog, writePath, flusher, compactor, failure);
+        return new StoreAdministration(files, views, catalog, writePath, flusher, compactor, failure, this::failedFor);
     }
 
     private static void requireKey(byte[] key) {

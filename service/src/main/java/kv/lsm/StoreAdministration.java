@@ -3,6 +3,7 @@ package kv.lsm;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
@@ -19,6 +20,7 @@ final class StoreAdministration implements Administration {
     private final Flusher flusher;
     private final Compactor compactor;
     private final Failure failure;
+    private final WritePath.Failures failures;
 
     StoreAdministration(
             StoreFiles files,
@@ -27,7 +29,8 @@ final class StoreAdministration implements Administration {
             WritePath writePath,
             Flusher flusher,
             Compactor compactor,
-            Failure failure) {
+            Failure failure,
+            WritePath.Failures failures) {
         this.files = files;
         this.views = views;
         this.catalog = catalog;
@@ -35,16 +38,31 @@ final class StoreAdministration implements Administration {
         this.flusher = flusher;
         this.compactor = compactor;
         this.failure = failure;
+        this.failures = failures;
     }
 
     @Override
     public void flush(BooleanSupplier giveUp) {
-        long firstUnflushed = writePath.freeze();
+        long firstUnflushed = freeze(giveUp);
         await(
                 () -> view().memtablesOldestFirst().getFirst().logNumber() >= firstUnflushed,
                 flusher::failureOrNull,
                 Long.MAX_VALUE,
                 giveUp);
+    }
+
+    /// Not as a writer waits: until it can be done, has no hope for now, or nobody waits for it any more.
+    private long freeze(BooleanSupplier giveUp) {
+        AtomicReference<WritePath.Freezing> last = new AtomicReference<>();
+        await(
+                () -> {
+                    last.set(writePath.tryFreeze());
+                    return last.get().causeOrNull() == null;
+                },
+                () -> failures.reasonOrNull(last.get().causeOrNull()),
+                Long.MAX_VALUE,
+                giveUp);
+        return last.get().firstUnflushed();
     }
 
     @Override

@@ -22,6 +22,7 @@ final class WritePath {
     private final Failure failure;
     private final Counters counters;
     private final Runnable wakeFlusher;
+    private final Failures failures;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     private boolean closed;
@@ -29,6 +30,11 @@ final class WritePath {
     private volatile boolean rotating;
     /// True when the flusher was told that the active memtable is half full, to get the next log ready.
     private boolean rotationAnnounced;
+
+    /// Why what a stalled writer waits for has failed and is tried again.
+    interface Failures {
+        String reasonOrNull(StallCause cause);
+    }
 
     /// @param wakeFlusher called when a memtable was frozen and when one soon will be
     WritePath(
@@ -38,7 +44,8 @@ final class WritePath {
             WalSync walSync,
             Failure failure,
             Counters counters,
-            Runnable wakeFlusher) {
+            Runnable wakeFlusher,
+            Failures failures) {
         this.options = options;
         this.views = views;
         this.logs = logs;
@@ -46,6 +53,7 @@ final class WritePath {
         this.failure = failure;
         this.counters = counters;
         this.wakeFlusher = wakeFlusher;
+        this.failures = failures;
         stall = new WriteStall(options, counters);
         groupCommitOrNull = options.wal() == WalMode.ALWAYS ? new GroupCommit(walSync, failure) : null;
         failure.whenSet(this::wake); // stalled writers would wait for a flush that never comes
@@ -186,9 +194,8 @@ final class WritePath {
         }
 
         @Override
-        public String diskReasonOrNull() {
-            LogSupply.Failed log = logs.failedOrNull();
-            return log == null ? null : log.reason().getMessage();
+        public String reasonOrNull(StallCause cause) {
+            return failures.reasonOrNull(cause);
         }
     }
 
@@ -239,16 +246,17 @@ final class WritePath {
         return true;
     }
 
-    /// Freezes the active memtable if it holds anything; the number of the log that is then the active one's:
-    /// what was acknowledged before the call is in memtables of lower numbers.
-    ///
-    /// @throws WriteStalledException when too many memtables wait for their flush for too long
-    long freeze() {
+    /// @param firstUnflushed the number of the log that is now the active one's: what was acknowledged before the
+    /// call is in memtables of lower numbers
+    /// @param causeOrNull what has to be waited for before the active memtable can be frozen; it was not
+    record Freezing(long firstUnflushed, StallCause causeOrNull) {}
+
+    /// Freezes the active memtable if it holds anything, and nothing has to be waited for.
+    Freezing tryFreeze() {
         lock.lock();
         try {
-            requireOpen();
-            rotateWhenPossible(() -> !holdsRecords(views.current().active()), 0);
-            return views.current().active().logNumber();
+            StallCause cause = new Rotation(() -> !holdsRecords(views.current().active()), 0).ask();
+            return new Freezing(cause == null ? views.current().active().logNumber() : 0, cause);
         } finally {
             lock.unlock();
         }

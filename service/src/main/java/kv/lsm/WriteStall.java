@@ -75,8 +75,8 @@ final class WriteStall {
         /// Why the writer has to wait, or null when it need not.
         StallCause ask();
 
-        /// What the disk says where a log could not be made, or null.
-        String diskReasonOrNull();
+        /// Why what is waited for has failed and is tried again, or null.
+        String reasonOrNull(StallCause cause);
     }
 
     /// Waits until there is no cause left.
@@ -95,7 +95,7 @@ final class WriteStall {
             while ((cause = question.ask()) != null) {
                 long left = limitNanos() - (System.nanoTime() - start);
                 if (left <= 0) {
-                    throw new WriteStalledException(cause, options.stallLimit(), question.diskReasonOrNull());
+                    throw new WriteStalledException(cause, options.stallLimit(), question.reasonOrNull(cause));
                 }
                 try {
                     changed.awaitNanos(left);

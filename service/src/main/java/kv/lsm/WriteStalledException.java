@@ -7,7 +7,7 @@ import java.time.Duration;
 public final class WriteStalledException extends StoreException {
     private final StallCause cause;
 
-    /// @param reasonOrNull what the disk says, where it is the disk
+    /// @param reasonOrNull why what is waited for has failed and is tried again
     public WriteStalledException(StallCause cause, Duration waited, String reasonOrNull) {
         super("write stalled over its limit: cause=" + cause.label() + ", waited_ms=" + waited.toMillis()
                 + (reasonOrNull == null ? "" : ", reason=" + reasonOrNull));

@@ -288,6 +288,93 @@ class AdministrationTest {
         store.close();
     }
 
+    /// A memtable that waits for its flush, and a second, not empty, that cannot be frozen before it.
+    private static Store withoutRoomToFreeze(kv.lsm.disk.FaultyDisk disk) {
+        Store store = LsmStore.open(
+                StoreOptions.at(Path.of("/faulty")).toBuilder()
+                        .wal(WalMode.OS)
+                        .memtableBytes(8 << 10)
+                        .frozenMemtablesMax(1)
+                        .stallLimit(Duration.ZERO)
+                        .build(),
+                disk,
+                new kv.lsm.memory.Allocator());
+        for (int i = 0; store.metrics().frozenMemtables() == 0; i++) {
+            store.put(key(i), new byte[500]);
+        }
+        return store;
+    }
+
+    /// Found by [MetamorphicTest], seed -1915548080642909313: it waited there for as long as a writer may.
+    @Test
+    void aFlushThatCannotBeginForOneThatFailsSaysSoInsteadOfLettingWait() {
+        kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
+        disk.setFaults((count, what) -> what.startsWith("write") && what.contains(".table"));
+        Store store = withoutRoomToFreeze(disk);
+        assertThatThrownBy(() -> store.administration().flush(PATIENT))
+                .isInstanceOf(AttemptFailedException.class)
+                .hasMessageContaining("a flush failed and is tried again")
+                .hasMessageContaining(".table");
+        disk.setFaults(kv.lsm.disk.FaultyDisk.NONE);
+        Eventually.holds(() -> store.metrics().frozenMemtables() == 0);
+        store.administration().flush(PATIENT);
+        store.close();
+    }
+
+    private static StallCause putUntilStalled(Store store) {
+        for (int i = 0; ; i++) {
+            try {
+                store.put(key(i), new byte[500]);
+            } catch (WriteStalledException e) {
+                return e.stallCause();
+            }
+        }
+    }
+
+    @Test
+    void aStopEndsTheWaitForAFlushThatCannotBegin() {
+        StoreOptions slow = options()
+                .wal(WalMode.OS)
+                .memtableBytes(8 << 10)
+                .level0(2, 3, 4)
+                .compactionBytesPerSecond(1 << 10)
+                .stallLimit(Duration.ofMillis(50))
+                .build();
+        try (Store store = LsmStore.open(slow)) {
+            for (StallCause cause = null; cause != StallCause.LEVEL0_STOP; ) {
+                cause = putUntilStalled(store);
+            }
+            AtomicInteger asked = new AtomicInteger();
+            assertThatThrownBy(() -> store.administration().flush(() -> asked.incrementAndGet() > 3))
+                    .isInstanceOf(StoreClosedException.class);
+            assertThat(asked).hasValue(4);
+        }
+    }
+
+    @Test
+    void aWriteThatIsStalledByAFlushThatFailsSaysWhyThatIs() {
+        kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
+        disk.setFaults((count, what) -> what.startsWith("write") && what.contains(".table"));
+        Store store = LsmStore.open(
+                StoreOptions.at(Path.of("/faulty")).toBuilder()
+                        .wal(WalMode.OS)
+                        .memtableBytes(8 << 10)
+                        .stallLimit(Duration.ofMillis(300))
+                        .build(),
+                disk,
+                new kv.lsm.memory.Allocator());
+        assertThatThrownBy(() -> {
+                    for (int i = 0; ; i++) {
+                        store.put(key(i), new byte[500]);
+                    }
+                })
+                .isInstanceOf(WriteStalledException.class)
+                .hasMessageContaining("cause=frozen_memtables")
+                .hasMessageContaining("reason=a flush failed and is tried again");
+        disk.setFaults(kv.lsm.disk.FaultyDisk.NONE);
+        store.close();
+    }
+
     @Test
     void aStoreThatFailedWithNothingLeftToFlushIsNotIdle() {
         kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();

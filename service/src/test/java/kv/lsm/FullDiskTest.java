@@ -33,6 +33,11 @@ class FullDiskTest {
                 .build();
     }
 
+    /// Where what fails passes by itself: a busy machine may take its time.
+    private static StoreOptions patient(WalMode wal) {
+        return options(wal).toBuilder().stallLimit(Duration.ofMinutes(1)).build();
+    }
+
     private void put(Store store) {
         byte[] value = new byte[1_000];
         new SplittableRandom(values.size()).nextBytes(value);
@@ -152,7 +157,7 @@ class FullDiskTest {
 
     @Test
     void aFlushThatFailsKeepsItsMemtableAndIsTriedAgain() {
-        LsmStore store = open(options(WalMode.ALWAYS));
+        LsmStore store = open(patient(WalMode.ALWAYS));
         int[] failures = {0};
         disk.setFaults((count, what) -> what.startsWith("write") && what.contains(".table") && ++failures[0] <= 3);
         try {
@@ -172,7 +177,7 @@ class FullDiskTest {
     /// The system may have dropped what a failed sync did not bring to the disk: a table is written anew.
     @Test
     void aTableWhoseSyncFailedIsWrittenToAnotherFile() {
-        LsmStore store = open(options(WalMode.ALWAYS));
+        LsmStore store = open(patient(WalMode.ALWAYS));
         List<String> synced = new CopyOnWriteArrayList<>();
         disk.setFaults((count, what) -> {
             if (what.startsWith("sync ") && what.contains(".table")) {
@@ -197,7 +202,7 @@ class FullDiskTest {
     /// What follows a torn edit would not be found.
     @Test
     void aManifestThatCouldNotBeWrittenIsReplacedByAnother() {
-        LsmStore store = open(options(WalMode.ALWAYS));
+        LsmStore store = open(patient(WalMode.ALWAYS));
         int[] failures = {0};
         disk.setFaults((count, what) -> what.startsWith("write MANIFEST") && ++failures[0] <= 4);
         try {
@@ -227,7 +232,7 @@ class FullDiskTest {
     /// As where too many files are open: nothing was lost.
     @Test
     void aDirectoryThatCannotBeOpenedToBeSyncedEndsNothing() {
-        LsmStore store = open(options(WalMode.ALWAYS));
+        LsmStore store = open(patient(WalMode.ALWAYS));
         int[] failures = {0};
         disk.setFaults((count, what) -> what.equals("open directory") && ++failures[0] <= 3);
         try {
@@ -246,7 +251,7 @@ class FullDiskTest {
     /// Tried again before all else it would keep the policy's compactions from being made, and writers waiting.
     @Test
     void aCompactionOfAllTablesThatFailsIsGivenUpUntilSomebodyAsksAgain() {
-        StoreOptions options = options(WalMode.ALWAYS).toBuilder()
+        StoreOptions options = patient(WalMode.ALWAYS).toBuilder()
                 .compaction(CompactionPolicyKind.NONE)
                 .build();
         LsmStore store = open(options);
@@ -274,7 +279,7 @@ class FullDiskTest {
     }
 
     private void endsWritingWhenItFails(String call) {
-        LsmStore store = open(options(WalMode.ALWAYS));
+        LsmStore store = open(patient(WalMode.ALWAYS));
         int[] calls = {0};
         disk.setFaults((count, what) -> what.equals(call) && ++calls[0] == 1);
         try {
