@@ -29,8 +29,7 @@ public final class ClosedStore implements Closeable {
         logs = numbers(names, FileNames::logNumber);
         Stream.concat(tables.stream(), logs.stream()).forEach(number -> files.startNumbersAt(number + 1));
         names.stream()
-                .filter(name -> name.endsWith(FileNames.TEMPORARY))
-                .map(name -> name.substring(0, name.length() - FileNames.TEMPORARY.length()))
+                .map(FileNames::withoutTemporary)
                 .forEach(name -> FileNames.tableNumber(name).ifPresent(number -> files.startNumbersAt(number + 1)));
     }
 

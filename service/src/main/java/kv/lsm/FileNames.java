@@ -10,12 +10,15 @@ import java.util.OptionalLong;
 /// MANIFEST      which tables and logs are part of the store
 /// 000012.table  a table
 /// 000013.log    a write-ahead log
-/// *.tmp         under construction; worthless when found on opening
+/// MANIFEST.tmp, 000012.table.tmp
+///               under construction; worthless when found on opening
+/// REPAIR.tmp    of a repair that was not finished; see [RepairMark]
 /// ```
 final class FileNames {
     static final String LOCK = "LOCK";
     static final String MANIFEST = "MANIFEST";
     static final String TEMPORARY = ".tmp";
+    static final String REPAIR = "REPAIR" + TEMPORARY;
     private static final String TABLE = ".table";
     private static final String LOG = ".log";
 
@@ -40,6 +43,18 @@ final class FileNames {
 
     static OptionalLong logNumber(String name) {
         return number(name, LOG);
+    }
+
+    /// True for the names that a store gives to what is worthless on opening; others may be somebody else's.
+    static boolean isTemporary(String name) {
+        return name.equals(MANIFEST + TEMPORARY)
+                || name.equals(REPAIR)
+                || tableNumber(withoutTemporary(name)).isPresent() && name.endsWith(TEMPORARY);
+    }
+
+    /// The name that a file under construction is going to have.
+    static String withoutTemporary(String name) {
+        return name.endsWith(TEMPORARY) ? name.substring(0, name.length() - TEMPORARY.length()) : name;
     }
 
     private static OptionalLong number(String name, String ending) {

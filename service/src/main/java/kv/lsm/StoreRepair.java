@@ -30,6 +30,7 @@ public final class StoreRepair {
     private final ClosedStore store;
     private final Consumer<String> report;
     private final LostAndFound lost;
+    private final RepairMark mark;
     /// What each run of the repaired store has, the newest run first.
     private final List<List<TableMetadata>> runs = new ArrayList<>();
     private boolean loses;
@@ -39,6 +40,7 @@ public final class StoreRepair {
         this.store = store;
         this.report = report;
         lost = new LostAndFound(store.files.disk(), store.files.directory());
+        mark = new RepairMark(store);
     }
 
     /// True when everything could be kept.
@@ -48,6 +50,10 @@ public final class StoreRepair {
                 .filter(Finding::isProblem)
                 .forEach(finding ->
                         say(true, finding.file() + ": " + finding.text() + "; what it told of tables and logs"));
+        if (!manifest.isComplete()) {
+            takeOutTablesOfCutOffRepair();
+            mark.set();
+        }
         List<TableMetadata> found = new ArrayList<>();
         List<TableMetadata> missing = new ArrayList<>();
         Map<Long, List<TableMetadata>> replacements = new HashMap<>();
@@ -69,6 +75,17 @@ public final class StoreRepair {
         boolean levelsKept = manifest.isComplete();
         writeManifest(levelsKept ? levelsKept() : allInLevel0(), manifest);
         return !loses;
+    }
+
+    /// They would be taken for the newest ones, and all that they hold is here twice.
+    private void takeOutTablesOfCutOffRepair() throws IOException {
+        for (long number : mark.tablesOfCutOffRepair()) {
+            String name = FileNames.table(number);
+            report.accept("moved: " + name + ", which a repair that was cut off has made, to " + lost.keep(name));
+            store.tables.remove(number);
+        }
+        lost.makeDurable();
+        lost.removeFirstNames();
     }
 
     private void say(boolean isLoss, String text) {
@@ -302,6 +319,7 @@ public final class StoreRepair {
                         store.files.directory(),
                         new VersionEdit(next, false, next, List.of(), tables))
                 .close();
+        mark.remove();
         lost.removeFirstNames();
         for (long number : store.logs) {
             store.files.delete(FileNames.log(number));
