@@ -34,7 +34,7 @@ final class LogReplay {
     private final List<Long> worthless = new ArrayList<>();
     /// Numbers of the logs whose file a memtable closes.
     private final Set<Long> owned = new HashSet<>();
-    private final List<Long> withRecords = new ArrayList<>();
+    private final List<Long> withContent = new ArrayList<>();
     private long records;
     private long droppedBytes;
     private boolean closedInOrder;
@@ -50,12 +50,12 @@ final class LogReplay {
     /// @param memtables oldest first, the last one not empty; the caller releases them
     /// @param worthless numbers of logs without a usable record, to be deleted before a record is written to a
     /// new log
-    /// @param withRecords numbers of logs that hold a record, usable or not
+    /// @param withContent numbers of logs that hold a record, usable or not, or what no log holds
     /// @param closedInOrder true when the last log says that all of them were made durable
     record Result(
             List<Memtable> memtables,
             List<Long> worthless,
-            List<Long> withRecords,
+            List<Long> withContent,
             long records,
             long droppedBytes,
             boolean closedInOrder) {}
@@ -84,7 +84,7 @@ final class LogReplay {
         return new Result(
                 replay.memtables,
                 replay.worthless,
-                replay.withRecords,
+                replay.withContent,
                 replay.records,
                 replay.droppedBytes,
                 replay.closedInOrder);
@@ -123,12 +123,16 @@ final class LogReplay {
     private void passOver(Log log) {
         worthless.add(log.number);
         try {
-            if (log.reader().read(0, record -> {}).records() > 0) {
-                withRecords.add(log.number);
+            if (hasContent(log, log.reader().read(0, record -> {}))) {
+                withContent.add(log.number);
             }
         } catch (CorruptionException e) { // nobody needs it, but there is something in it
-            withRecords.add(log.number);
+            withContent.add(log.number);
         }
+    }
+
+    private static boolean hasContent(Log log, WriteAheadLogReader.Result result) {
+        return result.records() > 0 || !WriteAheadLogFormat.mayBeLog(log.address, log.file.bytes());
     }
 
     /// Closes the files that no memtable took over.
@@ -194,8 +198,8 @@ final class LogReplay {
     }
 
     private void note(Log log, WriteAheadLogReader.Result result, long knownEnd) {
-        if (result.records() > 0) {
-            withRecords.add(log.number);
+        if (hasContent(log, result)) {
+            withContent.add(log.number);
         }
         droppedBytes += result.droppedBytes();
         // what lies behind the known end was dropped by an earlier opening already

@@ -75,7 +75,7 @@ final class StoreOpening {
             LogReplay.Result replayed = LogReplay.run(files, logNumbers, firstLog);
             owned.addAll(replayed.memtables());
             if (isNew) {
-                requireNoRecords(replayed);
+                requireEmptyLogs(replayed);
             }
             if (!replayed.closedInOrder()) {
                 makeDurable(replayed.memtables());
@@ -119,9 +119,7 @@ final class StoreOpening {
     /// No new file gets a number that a file here has, of whatever kind: the new log is made before leftovers are
     /// deleted by their names.
     private void reserveNumber(String name) {
-        String finalName = name.endsWith(FileNames.TEMPORARY)
-                ? name.substring(0, name.length() - FileNames.TEMPORARY.length())
-                : name;
+        String finalName = FileNames.withoutTemporary(name);
         FileNames.tableNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
         FileNames.logNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
     }
@@ -135,8 +133,8 @@ final class StoreOpening {
                 .ifPresent(this::refuseWithoutManifest);
     }
 
-    private void requireNoRecords(LogReplay.Result replayed) {
-        replayed.withRecords().stream().map(FileNames::log).findFirst().ifPresent(this::refuseWithoutManifest);
+    private void requireEmptyLogs(LogReplay.Result replayed) {
+        replayed.withContent().stream().map(FileNames::log).findFirst().ifPresent(this::refuseWithoutManifest);
     }
 
     private void refuseWithoutManifest(String name) {
@@ -200,7 +198,7 @@ final class StoreOpening {
             boolean deadLog = log.isPresent() && log.getAsLong() < firstLog;
             if (log.isPresent() && worthlessLogs.contains(log.getAsLong())) {
                 files.delete(name);
-            } else if (deadTable || deadLog || name.endsWith(FileNames.TEMPORARY)) {
+            } else if (deadTable || deadLog || FileNames.isTemporary(name)) {
                 if (!files.deleteIfPossible(name)) {
                     undeleted.add(name);
                 }

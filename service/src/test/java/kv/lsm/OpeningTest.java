@@ -23,6 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What an opening takes for the remainder of a store's life, what it refuses, and what it deletes when. All
 /// crashes of all calls are [EveryOpeningTest]'s.
@@ -94,6 +95,33 @@ class OpeningTest {
             assertThat(made).allSatisfy(folder -> assertThat(folder).isDirectory());
         }
         assertThat(made.getFirst().resolve("somebody's")).exists();
+    }
+
+    /// Whoever names the wrong directory shall not lose what is in it.
+    @Test
+    void filesOfSomebodyElseAreLeftAlone(@TempDir Path directory) throws Exception {
+        Path notes = Files.writeString(directory.resolve("notes.tmp"), "somebody's");
+        Path unnumbered = Files.writeString(directory.resolve("x.table.tmp"), "somebody's");
+        for (int opening = 0; opening < 2; opening++) {
+            LsmStore.open(StoreOptions.at(directory)).close();
+            assertThat(notes).hasContent("somebody's");
+            assertThat(unnumbered).hasContent("somebody's");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"somebody's log of a day, longer than the header of one of ours would be", "short", "\n"})
+    void withoutAManifestALogThatIsNoneOfOursIsRefusedAndKept(String content, @TempDir Path directory)
+            throws Exception {
+        Path log = Files.writeString(directory.resolve("20261125.log"), content);
+        assertThatThrownBy(() -> LsmStore.open(StoreOptions.at(directory)))
+                .isInstanceOf(CorruptionException.class)
+                .hasMessageContaining("20261125.log")
+                .hasMessageContaining("choose an empty directory");
+        assertThat(log).hasContent(content);
+        try (Stream<Path> files = Files.list(directory)) {
+            assertThat(files).containsExactlyInAnyOrder(log, directory.resolve(FileNames.LOCK));
+        }
     }
 
     /// Until the new manifest is in place the old one may be what the next opening finds.

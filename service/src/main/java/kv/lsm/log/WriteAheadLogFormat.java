@@ -73,6 +73,17 @@ public final class WriteAheadLogFormat {
         return isHeader ? header : null;
     }
 
+    /// False when no crash can have left these bytes of a log: its first eight are neither written nor zero.
+    public static boolean mayBeLog(long log, long bytes) {
+        boolean may = true;
+        for (int i = 0; i < Math.min(bytes, Long.BYTES); i++) {
+            byte found = Memory.getByte(log + i);
+            may &= found == 0 || found == (byte) (MAGIC >>> Byte.SIZE * i);
+        }
+        Mapped.throwPending();
+        return may;
+    }
+
     /// The version of a log that only a later release can read, or 0.
     static int unknownVersion(long log) {
         int version = Memory.getInt(log + VERSION_AT);
