@@ -2,6 +2,8 @@ package kv;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HashSet;
+import java.util.Set;
 import kv.cache.CachedStore;
 import kv.http.HttpOptions;
 import kv.http.Operations;
@@ -303,9 +305,25 @@ final class Arguments {
         int answerTimeoutMillis;
     }
 
+    /// To picocli an option that is given twice begins its group anew, and forgets the others of it.
+    ///
+    /// @throws IllegalArgumentException with a line for the user when one is
+    static void requireEachOnce(String[] typed) {
+        Set<String> seen = new HashSet<>();
+        for (String word : typed) {
+            String name = word.split("=", 2)[0];
+            if (name.startsWith("--") && !seen.add(name)) {
+                throw new IllegalArgumentException("option given twice: " + name);
+            }
+        }
+    }
+
     /// @throws IllegalArgumentException with a line for the user when an option is out of its range
     HttpOptions http() {
         int processors = Runtime.getRuntime().availableProcessors();
+        if (behaviour.host.isBlank()) {
+            throw new IllegalArgumentException("missing address: --host=ADDRESS");
+        }
         return new HttpOptions(
                 behaviour.host,
                 between("--port", behaviour.port, 0, 65_535),
@@ -336,7 +354,7 @@ final class Arguments {
 
     /// As [#http].
     StoreOptions store() {
-        if (behaviour.dir == null) {
+        if (behaviour.dir == null || behaviour.dir.toString().isEmpty()) {
             throw new IllegalArgumentException("missing option: --dir=PATH, the directory of the store");
         }
         between("--cache-entries", performance.cacheEntries, 0, Integer.MAX_VALUE);

@@ -57,6 +57,7 @@ public final class Main {
         StoreOptions options;
         try {
             commandLine.parseArgs(args);
+            Arguments.requireEachOnce(args);
             if (arguments.help) {
                 commandLine.usage(out);
                 return EXIT_IN_ORDER;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,6 +22,7 @@ class MainTest {
     @ValueSource(
             strings = {
                 "--nonsense",
+                "--host=",
                 "--port=x",
                 "--port=70000",
                 "--wal=sometimes",
@@ -41,17 +43,44 @@ class MainTest {
                 "stray"
             })
     void aBadArgumentIsOneLineThatNamesItAndNothingIsOpened(String argument) {
-        ByteArrayOutputStream out = new ByteArrayOutputStream();
-        ByteArrayOutputStream err = new ByteArrayOutputStream();
         Path store = directory.resolve("store");
         // an option that is given twice would be refused for that alone
         String port = argument.startsWith("--port") ? "--host=127.0.0.1" : "--port=0";
-        String[] arguments = {"--dir", store.toString(), port, argument};
+        isRefused(argument, "--dir", store.toString(), port, argument);
+        assertThat(store).doesNotExist();
+    }
+
+    /// As `--dir "$STORE"` of a script is, where nothing was set: the store would be in the working directory.
+    @Test
+    void anEmptyDirectoryIsNone() {
+        isRefused("--dir", "--port=0", "--dir=");
+        isRefused("--dir", "--port=0");
+        assertThat(Path.of("MANIFEST")).doesNotExist();
+    }
+
+    /// Nobody can tell which one was meant. To picocli the second one begins its group of options anew: all others
+    /// that were typed before it would be forgotten.
+    @ParameterizedTest
+    @ValueSource(strings = {"--port=0", "--dir=elsewhere", "--wal=os", "--memtable-bytes=1m", "--max-connections=9"})
+    void anOptionThatIsGivenTwiceIsRefused(String argument) {
+        String[] nameAndValue = argument.split("=");
+        Path store = directory.resolve("store");
+        isRefused(
+                argument,
+                nameAndValue[0],
+                nameAndValue[1],
+                argument.startsWith("--dir") ? "--admin" : "--dir=" + store,
+                argument);
+        assertThat(store).doesNotExist();
+    }
+
+    private static void isRefused(String named, String... arguments) {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        ByteArrayOutputStream err = new ByteArrayOutputStream();
         assertThat(Main.run(arguments, new PrintStream(out, true), new PrintStream(err, true)))
                 .isEqualTo(2);
         assertThat(out.toString()).isEmpty();
         assertThat(err.toString().lines()).hasSize(1);
-        assertThat(err.toString()).startsWith("kv-service: ").contains(argument.replaceAll("=.*", ""));
-        assertThat(store).doesNotExist();
+        assertThat(err.toString()).startsWith("kv-service: ").contains(named.replaceAll("=.*", ""));
     }
 }
