@@ -50,10 +50,8 @@ public final class Tool implements Callable<Integer> {
             if (!(e instanceof StoreException) && !(e instanceof IOException)) {
                 throw e;
             }
-            err.println("kv.Tool: "
-                    + (e.getMessage() == null
-                            ? e
-                            : e.getMessage().lines().findFirst().orElse("")));
+            err.println(
+                    "kv.Tool: " + StoreException.reasonOf(e).lines().findFirst().orElse(""));
             return e instanceof CorruptionException ? EXIT_PROBLEMS : EXIT_FAILED;
         });
         commandLine.setExitCodeExceptionMapper(e -> EXIT_FAILED); // an error of ours says nothing of the store

@@ -358,6 +358,46 @@ class ToolTest {
     }
 
     @Test
+    void aDumpOfEntriesSaysThatATableIsMissing() throws IOException {
+        Path store = written(Compression.NONE);
+        Path table = files(store, ".table").getFirst();
+        Files.delete(table);
+        assertThat(tool("dump", store.toString()))
+                .contains(
+                        "a table that the manifest names is missing",
+                        table.getFileName().toString())
+                .hasLineCount(1);
+        assertThat(exit).isEqualTo(1);
+    }
+
+    @Test
+    void aDumpOfAFileThatTheStoreDoesNotHoldIsRefused() throws IOException {
+        Path store = written(Compression.NONE);
+        for (String what : List.of("tables", "logs")) {
+            for (String file : List.of("nosuch.table", "MANIFEST", "/", "")) {
+                assertThat(tool("dump", "--what", what, "--file=" + file, store.toString()))
+                        .startsWith("kv.Tool: ")
+                        .contains("file=" + file)
+                        .hasLineCount(1);
+                assertThat(exit).isEqualTo(2);
+            }
+        }
+        String table = files(store, ".table").getFirst().toString();
+        assertThat(tool("dump", "--what", "tables", "--limit=1", "--file=" + table, store.toString()))
+                .isNotEmpty();
+        assertThat(exit).isZero();
+    }
+
+    @Test
+    void anErrorOfTheFileSystemSaysWhatItIs() throws IOException {
+        Path store = written(Compression.NONE);
+        Files.write(files(store, ".table").getFirst(), new byte[10]);
+        Files.createFile(store.resolve("lost"));
+        assertThat(tool("repair", store.toString())).contains("kv.Tool: not a directory: " + store.resolve("lost"));
+        assertThat(exit).isEqualTo(2);
+    }
+
+    @Test
     void dumpShowsEntriesRecordsAndEditsEscaped() throws IOException {
         Path store = directory.resolve("store");
         try (Store opened = LsmStore.open(StoreOptions.at(store))) {

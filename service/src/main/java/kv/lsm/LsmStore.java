@@ -2,9 +2,6 @@ package kv.lsm;
 
 import java.io.Closeable;
 import java.io.IOException;
-import java.nio.file.AccessDeniedException;
-import java.nio.file.FileAlreadyExistsException;
-import java.nio.file.NoSuchFileException;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.LongAdder;
@@ -75,18 +72,10 @@ public final class LsmStore implements Store {
             throw e instanceof StoreException known
                     ? known
                     : new StoreException(
-                            "cannot open the store: directory=" + options.directory() + ": " + reason(e), e);
+                            "cannot open the store: directory=" + options.directory() + ": "
+                                    + StoreException.reasonOf(e),
+                            e);
         }
-    }
-
-    /// Java's file system errors have the path as their whole message when their class says the rest.
-    private static String reason(Throwable e) {
-        return switch (e) {
-            case FileAlreadyExistsException f -> "not a directory: " + f.getFile();
-            case NoSuchFileException f -> "no such file or directory: " + f.getFile();
-            case AccessDeniedException f -> "permission denied: " + f.getFile();
-            default -> e.getMessage();
-        };
     }
 
     private static void release(Closeable lockOrNull, Throwable cause) {

@@ -5,7 +5,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.LongFunction;
 import kv.lsm.disk.FileCopy;
 import kv.lsm.log.LogInspection;
 import kv.lsm.log.WriteAheadLogFormat;
@@ -57,6 +59,7 @@ public final class StoreDump {
 
     /// The readable entries of each table.
     public void tables() throws IOException {
+        requireWanted(store.tables, FileNames::table);
         for (long number : store.tables) {
             String name = FileNames.table(number);
             if (isWanted(name)) {
@@ -79,6 +82,7 @@ public final class StoreDump {
 
     /// The valid records of each log, also those that an opening would drop.
     public void logs() throws IOException {
+        requireWanted(store.logs, FileNames::log);
         for (long number : store.logs) {
             String name = FileNames.log(number);
             if (isWanted(name)) {
@@ -135,6 +139,12 @@ public final class StoreDump {
             for (Run run : Version.of(manifest.tables().values()).runs()) {
                 List<SSTable> tables = new ArrayList<>();
                 for (TableMetadata table : run.tables()) {
+                    if (!store.tables.contains(table.number())) {
+                        throw new CorruptionException(
+                                store.path(FileNames.table(table.number())),
+                                0,
+                                "a table that the manifest names is missing");
+                    }
                     tables.add(store.files.openTable(table.number()));
                 }
                 open.addAll(tables);
@@ -155,6 +165,12 @@ public final class StoreDump {
                     line(entry(key, entries.valueAddress(), entries.valueLength()));
                 }
             }
+        }
+    }
+
+    private void requireWanted(Set<Long> numbers, LongFunction<String> name) {
+        if (selection.fileOrNull != null && numbers.stream().map(name::apply).noneMatch(this::isWanted)) {
+            throw new StoreException("the store has no such file: file=" + selection.fileOrNull);
         }
     }
 

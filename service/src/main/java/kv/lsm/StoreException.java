@@ -1,5 +1,9 @@
 package kv.lsm;
 
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.NoSuchFileException;
+
 /// An operating error of the store: the environment or the data is at fault, not the caller's code.
 ///
 /// ```
@@ -18,5 +22,16 @@ public class StoreException extends RuntimeException {
 
     public StoreException(String message, Throwable cause) {
         super(message, cause);
+    }
+
+    /// What went wrong: Java's file system errors have the path as their whole message when their class says the
+    /// rest.
+    public static String reasonOf(Throwable e) {
+        return switch (e) {
+            case FileAlreadyExistsException f -> "not a directory: " + f.getFile();
+            case NoSuchFileException f -> "no such file or directory: " + f.getFile();
+            case AccessDeniedException f -> "permission denied: " + f.getFile();
+            default -> e.getMessage() == null ? e.toString() : e.getMessage();
+        };
     }
 }
