@@ -1,6 +1,5 @@
 package kv.http;
 
-import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -29,29 +28,79 @@ final class BatchEndpoint {
     }
 
     void get(Store store, Request request, Output out) {
-        Frames frames = new Frames(request.value);
-        ByteArrayOutputStream answer = new ByteArrayOutputStream();
+        MemoryBudget.Share memory = request.memory.share();
+        try {
+            Values values = new Values(memory);
+            Answer refusal = read(store, new Frames(request.value), values);
+            if (refusal == null) {
+                out.text(values.answer(), BYTES, request);
+            } else {
+                out.answer(refusal, request);
+            }
+        } finally {
+            memory.giveBack(); // a client that does not take the answer pays for what is left of it
+        }
+    }
+
+    /// Why there is no answer, or null.
+    private Answer read(Store store, Frames frames, Values values) {
         for (int entries = 0; !frames.isAtEnd(); entries++) {
             byte[] key = frames.take(frames.number('\n'));
             frames.expect('\n');
             Answer refusal = entries == ENTRIES_MAX ? Answer.BATCH_TOO_MANY : frames.refusalOf(key);
             if (refusal != null) {
-                out.answer(refusal, request);
-                return;
+                return refusal;
             }
             byte[] value = store.get(key);
-            if (value == null) {
-                answer.writeBytes(Ascii.bytes("-1\n"));
-            } else if (answer.size() + (long) value.length > batchBytesMax) {
-                out.answer(Answer.BATCH_VALUES_TOO_LARGE, request);
-                return;
-            } else {
-                answer.writeBytes(Ascii.bytes(value.length + "\n"));
-                answer.writeBytes(value);
-                answer.write('\n');
+            if (value != null && values.bytes + (long) value.length > batchBytesMax) {
+                return Answer.BATCH_VALUES_TOO_LARGE;
+            }
+            if (!values.add(value)) {
+                return Answer.MEMORY_FULL;
             }
         }
-        out.text(answer.toByteArray(), BYTES, request);
+        return null;
+    }
+
+    /// What was found. It is in memory twice for a moment, as parts and as a whole, and both are paid for.
+    private static final class Values {
+        private static final byte[] ABSENT = Ascii.bytes("-1\n");
+        private static final byte[] END = Ascii.bytes("\n");
+
+        private final MemoryBudget.Share memory;
+        private final List<byte[]> parts = new ArrayList<>();
+        private int bytes;
+
+        Values(MemoryBudget.Share memory) {
+            this.memory = memory;
+        }
+
+        /// False when there is no memory for it.
+        boolean add(byte[] valueOrNull) {
+            if (valueOrNull == null) {
+                append(ABSENT);
+            } else {
+                append(Ascii.bytes(valueOrNull.length + "\n"));
+                append(valueOrNull);
+                append(END);
+            }
+            return memory.growTo(2L * bytes);
+        }
+
+        private void append(byte[] part) {
+            parts.add(part);
+            bytes += part.length;
+        }
+
+        byte[] answer() {
+            byte[] answer = new byte[bytes];
+            int at = 0;
+            for (byte[] part : parts) {
+                System.arraycopy(part, 0, answer, at, part.length);
+                at += part.length;
+            }
+            return answer;
+        }
     }
 
     void write(Store store, Request request, Output out) {

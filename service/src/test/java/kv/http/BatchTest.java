@@ -4,9 +4,11 @@ import static kv.http.RawClient.get;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import kv.cache.CachedStore;
 import kv.lsm.LsmStore;
+import kv.lsm.Store;
 import kv.lsm.StoreOptions;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -109,6 +111,29 @@ class BatchTest {
         RawClient.Reply got = client.ask(get("/v0/entities/batch"));
         assertThat(got.status()).isEqualTo(405);
         assertThat(got.headers()).containsEntry("allow", "POST");
+    }
+
+    /// Without that the heap is exhausted where --max-batch-bytes is a large part of it, and the thread that is told
+    /// may be anybody's.
+    @Test
+    void anAnswerThatTheMemoryForRequestsHasNoRoomForIs503AndGivesAllBack() {
+        Store store = new MemoryStore();
+        store.put(new byte[] {'a'}, new byte[1_000]);
+        MemoryBudget budget = new MemoryBudget(10_000);
+        assertThat(statusOfGet(store, budget, 4)).isEqualTo(200);
+        assertThat(statusOfGet(store, budget, 6)).isEqualTo(503);
+        assertThat(budget.bytesTaken()).isZero();
+        assertThat(statusOfGet(store, budget, 4)).isEqualTo(200);
+    }
+
+    private static int statusOfGet(Store store, MemoryBudget budget, int values) {
+        Request request = new Request(budget.account());
+        request.clear();
+        request.value = "1\na\n".repeat(values).getBytes(StandardCharsets.US_ASCII);
+        Output out = new Output(512);
+        new BatchEndpoint(HttpOptions.onFreePort()).get(store, request, out);
+        assertThat(budget.bytesTaken()).isZero();
+        return out.status();
     }
 
     @Test
