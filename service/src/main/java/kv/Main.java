@@ -118,7 +118,7 @@ public final class Main {
         try (Store store = open(options, cacheEntries, cacheBytes);
                 CounterEvents counters = new CounterEvents(store)) {
             server.serve(store);
-            out.println("ready: http://" + http.host() + ":" + server.port());
+            out.println("ready: " + url(http.host(), server.port()));
             out.flush();
             stop.await();
             server.stopInOrder();
@@ -129,6 +129,11 @@ public final class Main {
             server.stopInOrder();
         }
         log.info("stopped");
+    }
+
+    /// With brackets around an address of IPv6.
+    static String url(String host, int port) {
+        return "http://" + (host.contains(":") && !host.startsWith("[") ? "[" + host + "]" : host) + ":" + port;
     }
 
     private static Store open(StoreOptions options, long cacheEntries, long cacheBytes) {

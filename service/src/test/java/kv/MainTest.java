@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.net.URI;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -72,6 +73,14 @@ class MainTest {
                 argument.startsWith("--dir") ? "--admin" : "--dir=" + store,
                 argument);
         assertThat(store).doesNotExist();
+    }
+
+    @Test
+    void theAddressOfTheServiceIsOneThatAClientCanBeGiven() {
+        assertThat(Main.url("127.0.0.1", 8080)).isEqualTo("http://127.0.0.1:8080");
+        assertThat(Main.url("localhost", 8080)).isEqualTo("http://localhost:8080");
+        assertThat(URI.create(Main.url("::1", 8080)).getPort()).isEqualTo(8080);
+        assertThat(Main.url("[::1]", 8080)).isEqualTo("http://[::1]:8080");
     }
 
     private static void isRefused(String named, String... arguments) {

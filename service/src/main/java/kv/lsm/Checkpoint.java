@@ -41,8 +41,8 @@ final class Checkpoint {
     /// Also where the way to it leads through a symbolic link.
     private boolean isInsideStore() throws IOException {
         Path parent = directory.getParent();
-        return parent == null
-                || parent.toRealPath().startsWith(files.directory().toRealPath());
+        return parent != null // the root directory is refused because it exists
+                && parent.toRealPath().startsWith(files.directory().toRealPath());
     }
 
     /// Links the version's tables; while it runs none of them may be deleted. They are durable, as every table

@@ -238,6 +238,7 @@ class AdministrationTest {
             store.put(key(1), key(1));
             assertRefused(store, there, CheckpointException.Reason.EXISTS);
             assertRefused(store, file, CheckpointException.Reason.EXISTS);
+            assertRefused(store, Path.of("/"), CheckpointException.Reason.EXISTS);
             assertRefused(store, directory.resolve("no/such"), CheckpointException.Reason.PARENT_MISSING);
             assertRefused(store, directory.resolve("store/inside"), CheckpointException.Reason.INSIDE_STORE);
             Path link = Files.createSymbolicLink(directory.resolve("link"), directory.resolve("store"));
