@@ -57,10 +57,13 @@ final class FileNames {
         return name.endsWith(TEMPORARY) ? name.substring(0, name.length() - TEMPORARY.length()) : name;
     }
 
+    /// Of a name as the store writes it: `77.log` is somebody else's, and not `000077.log`.
     private static OptionalLong number(String name, String ending) {
         String digits = name.endsWith(ending) ? name.substring(0, name.length() - ending.length()) : "";
-        return !digits.isEmpty() && digits.length() <= 18 && digits.chars().allMatch(c -> c >= '0' && c <= '9')
-                ? OptionalLong.of(Long.parseLong(digits))
-                : OptionalLong.empty();
+        if (digits.isEmpty() || digits.length() > 18 || !digits.chars().allMatch(c -> c >= '0' && c <= '9')) {
+            return OptionalLong.empty();
+        }
+        long number = Long.parseLong(digits);
+        return name(number, ending).equals(name) ? OptionalLong.of(number) : OptionalLong.empty();
     }
 }
