@@ -48,11 +48,13 @@ _MEASURED_EXITS = (
 class Part:
     """What one loadgen found. ``clock_step_ns``: by how much the wall clock was set meanwhile. ``rows``: one
     per slice, by the columns of slices.csv. ``samples``: some of the answered requests of each side.
-    ``unexpected``: answers of another status, by status."""
+    ``unexpected``: answers of another status, by status; ``unexpected_of``: the sides that gave such in their
+    slices."""
 
     rows: list[dict]
     samples: dict[str, tuple[dict, ...]]
     unexpected: dict[str, int]
+    unexpected_of: tuple[str, ...]
     clock_step_ns: int = 0
 
 
@@ -193,6 +195,7 @@ def part_of(planned: PlannedPart, result: dict, start_ns: int, attended: Attende
         slice_rows(result, load, slices, turn, times, attended.borders, bound_ns),
         _samples(result, load, turn),
         _unexpected(result, load),
+        tuple(side for side, one in _servers(result, turn) if one["unexpected"]),
         attended.clock_step_ns,
     )
 
@@ -363,6 +366,10 @@ def _samples(result: dict, load: Load, turn: Turn) -> dict[str, tuple[dict, ...]
 def _unexpected(result: dict, load: Load) -> dict[str, int]:
     expected = expected_statuses(load.a).split(",")
     return {status: count for status, count in result["answers"].items() if status not in expected and count}
+
+
+def _servers(result: dict, turn: Turn) -> list[tuple[str, dict]]:
+    return [(turn.order["AB".index(one["server"])], one) for one in result["alternate"]["servers"]]
 
 
 def _result(path: Path) -> dict:

@@ -36,6 +36,7 @@ from duet_maker import DuetMaker
 
 pytestmark = pytest.mark.machine
 
+FOREIGN = Path(__file__).parents[1] / "subject" / "foreign.py"
 EMPTY_SIDES = {"subject": "empty", "jvm": {"heap": ["48m", "64m"]}, "workload": "get"}
 
 
@@ -456,6 +457,24 @@ fill.Fills.restore = emptied
     _, _, err = project.finished(project.kvstudy("compare", path, code=delete))
     run = sealed_runs(project.raw)[0]
     assert run.facts["outcome"].startswith("failed: unexpected answers: get: 404: "), err
+    assert project.processes() == []
+
+
+def test_the_side_that_alone_answers_another_status_is_named(project):
+    foreign = [sys.executable, str(FOREIGN), "{port}", "{dir}"]
+    paths = {"PUT": "/{key}", "GET": "/{key}"}
+    path = experiment(
+        project,
+        subject=[
+            {"name": "keeps", "command": foreign, "paths": paths},
+            {"name": "loses", "command": [*foreign, "forgets"], "paths": paths},
+        ],
+        workload={"script": "get", "key_count": 50},
+        fill=50,
+        compare={"launches": 1},
+    )
+    code, _, err = project.finished(project.kvstudy("compare", path))
+    assert code == 1 and "failed: side subject=loses: unexpected answers: get: 404: " in err, err
     assert project.processes() == []
 
 
