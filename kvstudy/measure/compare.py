@@ -126,7 +126,7 @@ def compare(
             check_digests(comparison, digests)
         duet = _resumed(comparison, asked, root, label) if resume else None
         if duet:
-            progress.say(f"{len(duet.launches)} launches are sealed already and kept")
+            progress.say(f"{_are_sealed(len(duet.launches))} already and kept")
         duet = duet or DuetInProgress(comparison, _new_identity(asked))
         bench = DuetBench(
             root,
@@ -142,8 +142,10 @@ def compare(
         try:
             _launches(duet, bench, within_s, progress)
         except KeyboardInterrupt:
+            # The interrupted one too, which was sealed before it could be told.
+            sealed = [run for run in _sealed_duets(comparison, root) if _is_of(run, duet.identity)]
             progress.say(
-                f"{len(duet.launches)} launches are sealed; the same command with --resume goes on from here "
+                f"{_are_sealed(len(sealed))}; the same command with --resume goes on from here "
                 "in the time that is left; interrupted and disturbed ones are none of `launches`"
             )
             raise
@@ -418,15 +420,25 @@ def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> Duet
     """The newest duet that asked for the same with the same programs, under the same label."""
     before = [
         run
-        for run in sealed_runs(raw_root(root) / comparison.experiment.name)
-        if is_duet(run) and run.facts.get("asked") == asked and run.facts["label"] == label
+        for run in _sealed_duets(comparison, root)
+        if run.facts.get("asked") == asked and run.facts["label"] == label
     ]
     if not before:
         return None
     identity = before[-1].facts["comparison"]
-    return DuetInProgress(
-        comparison, identity, [run for run in before if run.facts["comparison"] == identity]
-    )
+    return DuetInProgress(comparison, identity, [run for run in before if _is_of(run, identity)])
+
+
+def _sealed_duets(comparison: Comparison, root: Path) -> list[SealedRun]:
+    return [run for run in sealed_runs(raw_root(root) / comparison.experiment.name) if is_duet(run)]
+
+
+def _is_of(run: SealedRun, identity: str) -> bool:
+    return run.facts["comparison"] == identity
+
+
+def _are_sealed(count: int) -> str:
+    return f"{count} launch{' is' if count == 1 else 'es are'} sealed"
 
 
 def _new_identity(asked: str) -> str:

@@ -271,14 +271,30 @@ def comparisons(
         sides = [tuple(_built(one[0], build) for build in builds) for one in loads]
         return [Comparison(experiment, names, tuple(_load(experiment, both) for both in sides))]
     if len(named) < 2:
-        raise ExperimentError(
-            f"one side only: {experiment.name} varies no option of the service or of the JVM, no subject "
-            "and no size of the values",
-            "give two builds, as --builds main ., or a factor of two values, as service: {handler: "
-            "[selector, workers]}",
-        )
+        raise _one_side_only(experiment, configurations[0], next(iter(named)))
     baseline = _baseline(experiment, named)
     return [_of_two(experiment, loads, baseline, other) for other in named if other != baseline]
+
+
+def _one_side_only(experiment: Experiment, one: Configuration, name: str) -> ExperimentError:
+    sides = {_name(other) for other in _chosen(experiment, ())}
+    if len(sides) > 1:
+        return ExperimentError(
+            f"one side only: --only leaves {name} of {len(sides)} sides",
+            "leave --only out, or name two values",
+        )
+    if not one.spec.has_our_jvm:
+        return ExperimentError(
+            f"one side only: {experiment.name} has one subject: {one.spec.label}",
+            "give a list of two, each with a name: subject: [{name: before, command: […]}, {name: after, "
+            "command: […]}]",
+        )
+    return ExperimentError(
+        f"one side only: {experiment.name} varies no option of the service or of the JVM, no subject and no "
+        "size of the values",
+        "give two builds, as --builds main ., or a factor of two values, as service: {handler: [selector, "
+        "workers]}",
+    )
 
 
 def _built(configuration: Configuration, build: str) -> Configuration:

@@ -48,5 +48,5 @@ def test_a_duet_has_both_sides_on_one_host_and_its_generator_on_another(hosts, p
         assert wait_until(lambda name=name: not hosts.pids(name), 10), hosts.pids(name)
     # The same hosts go on with it; one machine is another question.
     code, out, err = project.finished(project.kvstudy(*compare, "--resume", code=UNDISTURBED))
-    assert code == 0 and "1 launches are sealed already and kept" in err, out + err
+    assert code == 0 and "1 launch is sealed already and kept" in err, out + err
     assert len(sealed_runs(project.raw)) == 1

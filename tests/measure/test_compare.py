@@ -326,7 +326,7 @@ DuetProgress.doing = interrupting
     )
     code, _, err = project.finished(project.kvstudy("compare", path, code=interrupting))
     assert code == 130 and err.splitlines()[-1] == "kvstudy: interrupted" and "Traceback" not in err
-    assert "launches are sealed; the same command with --resume goes on from here in the time that" in err
+    assert "2 launches are sealed; the same command with --resume goes on from here in the time that" in err
     first, second = sealed_runs(project.raw)
     assert [run.facts["outcome"] for run in (first, second)] == [
         "completed",

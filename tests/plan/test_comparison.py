@@ -92,6 +92,22 @@ def test_one_side_only_is_refused_with_both_ways_to_a_second(tmp_path):
     )
 
 
+def test_one_side_of_a_service_of_one_s_own_is_told_how_to_name_a_second(tmp_path):
+    foreign = {"name": "shop", "command": ["shop", "{port}"]}
+    assert refused(tmp_path, subject=foreign, workload="put", fill=None) == (
+        "one side only: trial has one subject: shop\n"
+        "  give a list of two, each with a name: subject: [{name: before, command: […]}, {name: after, "
+        "command: […]}]"
+    )
+
+
+def test_one_side_that_only_leaves_is_said_to_be_left_by_it(tmp_path):
+    two = {"service": {"handler": ["selector", "workers"]}}
+    assert refused(tmp_path, only=["handler=workers"], **two) == (
+        "one side only: --only leaves handler=workers of 2 sides\n  leave --only out, or name two values"
+    )
+
+
 def test_two_builds_get_the_same_options_and_the_same_build_twice_is_called_so(tmp_path):
     (one,) = comparisons(experiment(tmp_path), builds=("main", "."))
     assert one.names == ("main", ".")
