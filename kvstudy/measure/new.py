@@ -74,6 +74,8 @@ function request()
 end
 """
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+OF_A_SHELL = re.compile(r"&&?|\|\|?|;|[0-9&]?>>?(&[0-9])?|<")  # a word of its own
+VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 PATH = re.compile(r"/[!#-\[\]-~]*")  # what stands in a Lua string as it is
 
 
@@ -144,6 +146,13 @@ def _words(command: str) -> list[str]:
         ) from None
     if not words:
         raise KvstudyError("--command is empty", "as --command 'java -jar my.jar --port {port} --data {dir}'")
+    of_shell = words[0] if VARIABLE.match(words[0]) else next(filter(OF_A_SHELL.fullmatch, words), None)
+    if of_shell:
+        raise KvstudyError(
+            f"--command is no line of a shell: {of_shell!r}",
+            "a variable: --command 'env PORT={port} serve'; more than a command: "
+            "--command 'sh -c \"cd /srv && exec serve {port}\"'",
+        )
     return words
 
 
@@ -159,7 +168,7 @@ def try_service(file: Path, root: Path, get: str | None = None) -> Iterator[str]
         live = subject.launch(Place(folder / "store", folder, registered=session.registered))
         try:
             yield f"ready: {live.url}"
-            yield from _answers(live, configuration.spec, get)
+            yield from _answers(live, configuration.spec, get, folder / "service.log")
         finally:
             fault = live.stop()
         if fault:
@@ -168,7 +177,7 @@ def try_service(file: Path, root: Path, get: str | None = None) -> Iterator[str]
         yield "stopped in order"
 
 
-def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None) -> Iterator[str]:
+def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None, log: Path) -> Iterator[str]:
     value = value_of(KEY, VALUE_BYTES)
     asked = [
         (method, spec.path_of(method).replace("{key}", KEY), body)
@@ -189,7 +198,7 @@ def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None) -> Iterator[
                 f"{method} {target} answered {status}: {content[:100].decode(errors='replace')!r}",
                 "one that only reads is tried with --get /path"
                 if method == "PUT" and status in NO_PUT
-                else "look into its log"
+                else f"look into its log{f': {log}' if log.is_file() else ''}"
                 if status >= 500
                 else f"write its path in paths, or what it answers in statuses: {{{method}: {status}}}",
             )

@@ -75,9 +75,23 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
         (["--command", "nosuchd {{port}}"], "no such program: nosuchd"),
         (["--url", "http://127.0.0.1:9"], "nothing answers at http://127.0.0.1:9: connection refused"),
         (["--command", "serve 8080"], "{port} is missing: the command must be told the port to serve on"),
+        (["--command", "cd /srv && serve {{port}}"], "--command is no line of a shell: '&&'"),
+        (["--command", "serve {{port}} &"], "--command is no line of a shell: '&'"),
+        (["--command", "PORT={{port}} serve"], "--command is no line of a shell: 'PORT={port}'"),
         ([], "give either --command or --url"),
     ],
-    ids=["takes-no-put", "answers-500", "daemonises", "no-program", "refuses", "no-port", "nothing-given"],
+    ids=[
+        "takes-no-put",
+        "answers-500",
+        "daemonises",
+        "no-program",
+        "refuses",
+        "no-port",
+        "two-commands",
+        "in-the-background",
+        "variable",
+        "nothing-given",
+    ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_left_running(project, arguments, message):
     words = [
