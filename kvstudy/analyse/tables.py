@@ -253,6 +253,11 @@ def study_tables(
         )
     if experiment is None and len(stored.frame("duets")):
         return tables.only([]).but(source=f"data/{RAW}")
+    if (stored.frame("duets")["experiment"] == experiment).any():
+        raise KvstudyError(
+            f"{experiment} was measured as a duet only, and these are pages of independent runs",
+            "kvstudy report, without --experiment: page 06 has its answer",
+        )
     raise _nothing_of(experiment, data)
 
 

@@ -14,6 +14,7 @@ from kvstudy.present import report
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "analyse"))
 
+from duet_maker import DuetMaker
 from run_maker import RunMaker
 
 
@@ -58,6 +59,15 @@ def test_an_experiment_that_nobody_measured_is_refused_before_the_runs_of_others
     with pytest.raises(KvstudyError, match="no sealed run of shopp"):
         report.export(tmp_path, tmp_path / "figures" / "shopp", progress=False, experiment="shopp")
     assert not (tmp_path / "data" / "tidy").exists() and not (tmp_path / "figures" / "shopp").exists()
+
+
+def test_an_experiment_of_duets_alone_is_told_which_page_has_its_answer(tmp_path):
+    DuetMaker(tmp_path / "data" / "raw")(experiment="shop")
+    (tmp_path / "notebooks").mkdir()
+    nbformat.write(new_notebook(), tmp_path / "notebooks" / "03-percentiles.ipynb")
+    with pytest.raises(KvstudyError, match="shop was measured as a duet only") as refused:
+        report.export(tmp_path, tmp_path / "figures" / "shop", progress=False, experiment="shop")
+    assert "kvstudy report, without --experiment: page 06" in str(refused.value)
 
 
 def test_pages_of_the_reference_alone_have_a_bound_of_their_own(tmp_path):
