@@ -411,6 +411,7 @@ class Experiment(Part):
                 "profile",
                 "a search has no profiled runs\nleave profile out, or profile at a rate: rate: 20000",
             )
+        self._options_have_a_program()
         self._generators_can_do_it()
         self._scripts_can_be_told_apart()
         for workload in self.workload:
@@ -569,6 +570,19 @@ class Experiment(Part):
                 + (f", a closed loop taken for {CLOSED_LOOP_RPS_LEAST}/s" if "closed" in rates else "")
                 + f"\n{remedy}",
             )
+
+    def _options_have_a_program(self) -> None:
+        if any(subject.has_our_jvm for subject in self.subject):
+            return
+        of_a_command = (
+            "options of a command stand in its words, and its memory group is memory of the subject"
+        )
+        for key, given, remedy in (
+            ("service", self.service != [ServiceOptions()], of_a_command),
+            ("jvm", self.jvm != JvmOptions(), "the flags of its JVM stand in its words"),
+        ):
+            if given:
+                raise Impossible(key, f"is of our own programs, and no subject is one\n{remedy}")
 
     def _profiled_runs_exist(self, profile: ProfiledRuns) -> None:
         if not any(subject.can_be_profiled for subject in self.subject):

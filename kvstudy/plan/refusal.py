@@ -184,11 +184,12 @@ def refusal(
         hint = f"did you mean {near}?" if near else None
         return refuse(path, f"not one of {', '.join(allowed)}: {given!r}", source, hint)
     if first["type"] in ("model_type", "dict_type"):
+        known = _keys_of_mapping(model, path) if first["type"] == "dict_type" else _known_keys(model, path)
         return refuse(
             path,
             f"must be a mapping of keys to values: {given!r}",
             source,
-            f"keys: {', '.join(_known_keys(model, path))}",
+            f"keys: {', '.join(known)}" if known else None,
         )
     if first["type"] != "value_error":
         message = f"{message[0].lower()}{message[1:]}: {given!r}"
@@ -207,6 +208,17 @@ def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
         if isinstance(part, str) and part in model.model_fields:
             model = _model_in(model.model_fields[part].annotation) or model
     return list(model.model_fields)
+
+
+def _keys_of_mapping(model: type[BaseModel], path: KeyPath) -> list[str]:
+    """Those of a plain mapping; none where it takes any."""
+    for part in path[:-1]:
+        if isinstance(part, str) and part in model.model_fields:
+            model = _model_in(model.model_fields[part].annotation) or model
+    field = model.model_fields.get(str(path[-1])) if path else None
+    inner = (field.annotation, *typing.get_args(field.annotation)) if field else ()
+    keys = [typing.get_args(one)[0] for one in inner if typing.get_origin(one) is dict]
+    return [name for key in keys for name in typing.get_args(key)]
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:

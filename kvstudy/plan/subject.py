@@ -14,6 +14,7 @@
 ``spec_of(configuration.subject, configuration.server)`` gives the ``SubjectSpec`` of a planned run back.
 """
 
+import json
 import re
 from pathlib import PurePath
 from string import punctuation
@@ -81,7 +82,30 @@ def _stop(value: Any) -> Any:
 
 
 def _named(value: Any) -> Any:
-    return {"program": value} if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    words = value.split()
+    if len(words) > 1 or "://" in value:
+        own = f"{{url: {json.dumps(value)}}}" if "://" in value else f"{{command: {json.dumps(words)}}}"
+        raise ValueError(f"a service of your own is a command or a url: {value!r}\nwrite subject: {own}")
+    return {"program": value}
+
+
+def _words(value: Any) -> Any:
+    """What YAML makes of words that are written as in a shell, or without quotes, is told by name."""
+    if isinstance(value, str):
+        raise ValueError(
+            f"a command is a list of words: {value!r}\nwrite command: {json.dumps(value.split())}"
+        )
+    for word in value if isinstance(value, list) else []:
+        if isinstance(word, dict) and len(word) == 1 and list(word.values()) == [None]:
+            name = f"{{{next(iter(word))}}}"
+            raise ValueError(
+                f'a word of a command is text: {name} without quotes is a mapping\nwrite "{name}"'
+            )
+        if not isinstance(word, str):
+            raise ValueError(f'a word of a command is text: {word!r}\nwrite "{word}"')
+    return value
 
 
 class SubjectSpec(Part):
@@ -92,7 +116,7 @@ class SubjectSpec(Part):
 
     program: Literal["kv-service", "empty"] | None = None
     build: Annotated[str, Field(pattern=r"^[^-\s]\S*$")] | None = None
-    command: Annotated[list[str], Field(min_length=1)] | None = None
+    command: Annotated[list[str] | None, BeforeValidator(_words)] = Field(None, min_length=1)
     url: str | None = None
     name: Annotated[str, Field(pattern=_NAME)] | None = None
     ready: Annotated[Ready, BeforeValidator(_ready)] = Ready()

@@ -31,7 +31,34 @@ def configurations(tmp_path, **change):
             None,
         ),
         ({"build": "--main"}, "subject.build: string should match pattern", None),
-        ({"command": "serve {port}"}, "subject.command: input should be a valid list", None),
+        (
+            {"command": "serve --port {port}"},
+            "subject.command: a command is a list of words: 'serve --port {port}'",
+            'write command: ["serve", "--port", "{port}"]',
+        ),
+        (
+            {"command": ["serve", {"port": None}]},
+            "subject.command: a word of a command is text: {port} without quotes is a mapping",
+            'write "{port}"',
+        ),
+        (
+            {"command": ["serve", 8, "{port}"]},
+            "subject.command: a word of a command is text: 8",
+            'write "8"',
+        ),
+        (
+            "java -jar my.jar",
+            "subject: a service of your own is a command or a url: 'java -jar my.jar'",
+            'write subject: {command: ["java", "-jar", "my.jar"]}',
+        ),
+        (
+            "http://127.0.0.1:8080",
+            "subject: a service of your own is a command or a url: 'http://127.0.0.1:8080'",
+            'write subject: {url: "http://127.0.0.1:8080"}',
+        ),
+        (COMMAND | {"statuses": 200}, "subject.statuses: must be a mapping", "keys: PUT, GET, DELETE"),
+        (COMMAND | {"paths": "/{key}"}, "subject.paths: must be a mapping", "keys: PUT, GET, DELETE"),
+        (COMMAND | {"files": ["x"]}, "subject.files: must be a mapping of keys to values: ['x']", None),
         (
             {"command": ["serve"]},
             "subject.command: {port} is missing: the command must be told the port to serve on",
@@ -263,3 +290,17 @@ def test_an_address_is_a_host_and_perhaps_a_port(url):
 def test_no_file_of_a_subject_is_written_outside_its_directory(tmp_path, name):
     error = refused(tmp_path, {"subject": COMMAND | {"files": {name: "README.md"}}})
     assert f"subject.files: a file is written in {{dir}}, and nowhere else: {name!r}" in error.message
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"service": {"handler": "workers"}}, "options of a command stand in its words"),
+        ({"service": {"memory": "1g"}}, "its memory group is memory of the subject"),
+        ({"jvm": {"heap": "64m"}}, "flags of its JVM stand in its words"),
+    ],
+)
+def test_options_of_our_service_are_refused_where_no_subject_has_them(tmp_path, options, hint):
+    (key,) = options
+    error = refused(tmp_path, {"subject": COMMAND} | options)
+    assert f"{key}: is of our own programs, and no subject is one" in error.message and hint in error.hint
