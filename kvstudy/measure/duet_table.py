@@ -26,6 +26,8 @@ MEASURE_NAMES = {
 _LOOPS = {"rate": "at the rate", "closed": "closed loop"}
 OBSERVED_TOLD = 80  # letters
 CHECKS_TOLD = 2  # of one launch; the page has them all
+# Checks that say why a launch gives no value, and what stands before what they saw.
+_MARKS = {"generator_not_saturated": "", "rounds_kept": "rounds kept: "}
 HEADINGS = ("workload", "measure", "{a}", "{b}", "ratio", "interval", "answer")
 
 
@@ -160,8 +162,8 @@ def _why_none(found: Duet) -> str:
     checks = found.tables.duet_validity
     last = found.tables.duets.query("excluded == ''").sort_values(["start_utc", "run_id"])["run_id"].iloc[-1]
     marked = checks[(checks["run_id"] == last) & (checks["verdict"] != PASS)]
-    why = marked[marked["check"].isin(("generator_not_saturated", "rounds_kept"))]
-    return f" ({'; '.join(why['observed'])})" if len(why) else ""
+    why = [f"{_MARKS[row.check]}{row.observed}" for row in marked.itertuples() if row.check in _MARKS]
+    return f" ({'; '.join(why)})" if why else ""
 
 
 def _value(value: float, measure: str) -> str:

@@ -67,6 +67,13 @@ def test_what_kept_every_launch_from_a_value_is_said(found):
     assert table_lines(duet, "the time is over") == [f"{told}: the time is over"]
 
 
+def test_rounds_that_the_machine_disturbed_are_called_rounds(found):
+    duet = found(launches=1, parts={("put", "rate"): slices(6, foreign_ns=1e12)})
+    assert progress_lines(duet, 30.0) == [
+        "1 launch counts, but none gives a value (rounds kept: 0%, machine disturbed 5)"
+    ]
+
+
 def test_held_back_words_are_no_decision_and_beyond_the_last_look_nothing_is_planned(found):
     duet = found()
     assert nothing_to_come(duet) == "every measure is decided"
