@@ -333,7 +333,7 @@ public final class LsmStore implements Store {
 
     @Override
     public Administration administration() {
-        return new StoreAdministration(files, views, catalog, writePath, flusher, compactor, failure, this::failedFor);
+        return new StoreAdministration(files, views, catalog, writePath, flusher, compactor, failure);
     }
 
     private static void requireKey(byte[] key) {

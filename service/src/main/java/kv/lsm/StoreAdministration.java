@@ -20,7 +20,6 @@ final class StoreAdministration implements Administration {
     private final Flusher flusher;
     private final Compactor compactor;
     private final Failure failure;
-    private final WritePath.Failures failures;
 
     StoreAdministration(
             StoreFiles files,
@@ -29,8 +28,7 @@ final class StoreAdministration implements Administration {
             WritePath writePath,
             Flusher flusher,
             Compactor compactor,
-            Failure failure,
-            WritePath.Failures failures) {
+            Failure failure) {
         this.files = files;
         this.views = views;
         this.catalog = catalog;
@@ -38,7 +36,6 @@ final class StoreAdministration implements Administration {
         this.flusher = flusher;
         this.compactor = compactor;
         this.failure = failure;
-        this.failures = failures;
     }
 
     @Override
@@ -59,7 +56,9 @@ final class StoreAdministration implements Administration {
                     last.set(writePath.tryFreeze());
                     return last.get().causeOrNull() == null;
                 },
-                () -> failures.reasonOrNull(last.get().causeOrNull()),
+                () -> last.get().causeOrNull() == StallCause.LEVEL0_STOP
+                        ? compactor.failureOrNull()
+                        : flusher.failureOrNull(),
                 Long.MAX_VALUE,
                 giveUp);
         return last.get().firstUnflushed();
