@@ -36,11 +36,12 @@ class Remote:
     def folder(self) -> str:
         return _for_a_shell(self.file.folder)
 
-    def command(self, words: str) -> list[str]:
+    def command(self, words: str, may_ask: bool = False) -> list[str]:
+        """``may_ask``: for somebody who types it, and can be asked for a passphrase or about a host's key."""
         ssh = self.file.ssh
         return [
             "ssh",
-            *("-o", "BatchMode=yes"),
+            *([] if may_ask else ("-o", "BatchMode=yes")),
             *("-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"),
             *("-o", f"ServerAliveInterval={SILENCE_S // SILENCES}", "-o", f"ServerAliveCountMax={SILENCES}"),
             *(["-p", str(ssh.port)] if ssh.port else []),
@@ -69,11 +70,21 @@ class Remote:
             raise Unreachable(f"host {self.name} does not answer over ssh within {timeout_s:g} s") from None
         if done.returncode == COULD_NOT_CONNECT:
             said = done.stderr.strip().splitlines()
-            raise Unreachable(
-                f"host {self.name} cannot be reached over ssh: {said[-1] if said else 'ssh says nothing'}",
-                f"try it: {shlex.join(self.command('true'))}",
-            )
+            why = said[-1] if said else "ssh says nothing"
+            raise Unreachable(f"host {self.name} cannot be reached over ssh: {why}", self._remedy(why))
         return done
+
+    def _remedy(self, why: str) -> str:
+        """kvstudy's own ssh asks nothing; what it would have asked is answered once by hand."""
+        by_hand = shlex.join(self.command("true", may_ask=True))
+        if "Host key verification failed" in why:
+            return f"its key is not known here: compare it, and say yes once: {by_hand}"
+        if "Permission denied" in why:
+            return (
+                f"it has to let you in without a question (ssh-copy-id there, ssh-add here for a key with a "
+                f"passphrase): {by_hand}"
+            )
+        return f"try it: {by_hand}"
 
 
 def remotes(file: HostsFile) -> list[Remote]:

@@ -1,0 +1,39 @@
+"""What ssh would have asked is said, with a command that asks it."""
+
+import json
+import os
+
+import pytest
+
+from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.ssh import Remote, Unreachable
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("Host key verification failed.", "its key is not known here: compare it, and say yes once: ssh "),
+        (
+            "perf@10.0.0.11: Permission denied (publickey).",
+            "it has to let you in without a question (ssh-copy-id there, ssh-add here for a key with a "
+            "passphrase): ssh ",
+        ),
+        ("connect to host 10.0.0.11 port 22: Connection refused", "try it: ssh "),
+    ],
+)
+def test_what_ssh_would_have_asked_can_be_answered_with_the_command_that_is_told(
+    tmp_path, monkeypatch, said, remedy
+):
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    path = tmp_path / "hosts.yaml"
+    path.write_text(
+        json.dumps({"ssh": {"user": "perf"}, "hosts": {"a": {"address": "10.0.0.11", "roles": ["service"]}}})
+    )
+    with pytest.raises(Unreachable) as raised:
+        Remote("a", "10.0.0.11", HostsFile.load(path)).asked("true")
+    assert raised.value.message == f"host a cannot be reached over ssh: {said}"
+    assert raised.value.hint.startswith(remedy)
+    assert raised.value.hint.endswith("-l perf 10.0.0.11 true") and "BatchMode" not in raised.value.hint
