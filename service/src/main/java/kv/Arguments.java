@@ -259,8 +259,8 @@ final class Arguments {
                 description = {
                     "Longest body of POST /v0/entities/get and batch, and most bytes of values that a get "
                             + "answers. Default: ${DEFAULT-VALUE}.",
-                    "Two of each kind run at a time, and each costs up to twice so much heap, of the quarter for "
-                            + "requests: one that finds none gets 503."
+                    "Two of each kind run at a time, and each costs up to three times so much heap, of the quarter "
+                            + "for requests: one that finds none gets 503."
                 })
         long maxBatchBytes;
 

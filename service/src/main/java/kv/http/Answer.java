@@ -44,7 +44,9 @@ enum Answer {
     BATCH_TOO_MANY(413, "Content Too Large", "more than 10000 keys in one request"),
     BATCH_TOO_LARGE(413, "Content Too Large", "the body is longer than --max-batch-bytes"),
     BATCH_VALUES_TOO_LARGE(
-            413, "Content Too Large", "the values together are longer than --max-batch-bytes: ask for fewer keys"),
+            413,
+            "Content Too Large",
+            "the values together are longer than --max-batch-bytes, or than an eighth of the heap: ask for fewer keys"),
     DIR_EXISTS(409, "Conflict", "dir exists already: a checkpoint makes its own directory"),
     REQUEST_TIMEOUT(408, "Request Timeout", "the rest of the request did not come in time"),
     VALUE_TOO_LARGE(413, "Content Too Large", "the value is larger than --max-value-bytes"),

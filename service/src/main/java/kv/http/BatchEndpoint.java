@@ -31,7 +31,7 @@ final class BatchEndpoint {
         MemoryBudget.Share memory = request.memory.share();
         try {
             Values values = new Values(memory);
-            Answer refusal = read(store, new Frames(request.value), values);
+            Answer refusal = read(store, request, values);
             if (refusal == null) {
                 out.text(values.answer(), BYTES, request);
             } else {
@@ -43,7 +43,8 @@ final class BatchEndpoint {
     }
 
     /// Why there is no answer, or null.
-    private Answer read(Store store, Frames frames, Values values) {
+    private Answer read(Store store, Request request, Values values) {
+        Frames frames = new Frames(request.value);
         for (int entries = 0; !frames.isAtEnd(); entries++) {
             byte[] key = frames.take(frames.number('\n'));
             frames.expect('\n');
@@ -56,7 +57,7 @@ final class BatchEndpoint {
                 return Answer.BATCH_VALUES_TOO_LARGE;
             }
             if (!values.add(value)) {
-                return Answer.MEMORY_FULL;
+                return values.canNeverBeHeld(request.memory) ? Answer.BATCH_VALUES_TOO_LARGE : Answer.MEMORY_FULL;
             }
         }
         return null;
@@ -84,7 +85,16 @@ final class BatchEndpoint {
                 append(valueOrNull);
                 append(END);
             }
-            return memory.growTo(2L * bytes);
+            return memory.growTo(bytesNeeded());
+        }
+
+        /// True when trying again is of no use: it is more than there is for all requests together.
+        boolean canNeverBeHeld(MemoryBudget.Account account) {
+            return bytesNeeded() > account.bytesMax();
+        }
+
+        private long bytesNeeded() {
+            return 2L * bytes;
         }
 
         private void append(byte[] part) {

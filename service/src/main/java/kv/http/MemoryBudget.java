@@ -82,6 +82,11 @@ final class MemoryBudget {
             return held.get();
         }
 
+        /// Of all connections together.
+        long bytesMax() {
+            return bytesMax;
+        }
+
         Share share() {
             return new Share(this);
         }
