@@ -52,7 +52,9 @@ public final class Main {
     /// Runs until a signal comes; the exit code.
     static int run(String[] args, PrintStream out, PrintStream err) {
         Arguments arguments = new Arguments();
-        CommandLine commandLine = new CommandLine(arguments).setCaseInsensitiveEnumValuesAllowed(true);
+        CommandLine commandLine = new CommandLine(arguments)
+                .setCaseInsensitiveEnumValuesAllowed(true)
+                .setExpandAtFiles(false);
         HttpOptions http;
         StoreOptions options;
         try {
