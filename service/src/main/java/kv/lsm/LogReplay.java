@@ -35,6 +35,7 @@ final class LogReplay {
     /// Numbers of the logs whose file a memtable closes.
     private final Set<Long> owned = new HashSet<>();
     private final List<Long> withContent = new ArrayList<>();
+    private final List<Long> notLogs = new ArrayList<>();
     private long records;
     private long droppedBytes;
     private boolean closedInOrder;
@@ -51,11 +52,13 @@ final class LogReplay {
     /// @param worthless numbers of logs without a usable record, to be deleted before a record is written to a
     /// new log
     /// @param withContent numbers of logs that hold a record, usable or not, or what no log holds
+    /// @param notLogs numbers of those that hold what no log holds: damaged, or somebody else's
     /// @param closedInOrder true when the last log says that all of them were made durable
     record Result(
             List<Memtable> memtables,
             List<Long> worthless,
             List<Long> withContent,
+            List<Long> notLogs,
             long records,
             long droppedBytes,
             boolean closedInOrder) {}
@@ -85,6 +88,7 @@ final class LogReplay {
                 replay.memtables,
                 replay.worthless,
                 replay.withContent,
+                replay.notLogs,
                 replay.records,
                 replay.droppedBytes,
                 replay.closedInOrder);
@@ -131,8 +135,12 @@ final class LogReplay {
         }
     }
 
-    private static boolean hasContent(Log log, WriteAheadLogReader.Result result) {
-        return result.records() > 0 || !WriteAheadLogFormat.mayBeLog(log.address, log.file.bytes());
+    private boolean hasContent(Log log, WriteAheadLogReader.Result result) {
+        boolean mayBeLog = WriteAheadLogFormat.mayBeLog(log.address, log.file.bytes());
+        if (!mayBeLog) {
+            notLogs.add(log.number);
+        }
+        return result.records() > 0 || !mayBeLog;
     }
 
     /// Closes the files that no memtable took over.

@@ -77,6 +77,7 @@ final class StoreOpening {
             if (isNew) {
                 requireEmptyLogs(replayed);
             }
+            requireLogs(replayed);
             if (!replayed.closedInOrder()) {
                 makeDurable(replayed.memtables());
             }
@@ -135,6 +136,17 @@ final class StoreOpening {
 
     private void requireEmptyLogs(LogReplay.Result replayed) {
         replayed.withContent().stream().map(FileNames::log).findFirst().ifPresent(this::refuseWithoutManifest);
+    }
+
+    /// What no crash can have left is not deleted as worthless.
+    private void requireLogs(LogReplay.Result replayed) {
+        replayed.notLogs().stream().map(FileNames::log).findFirst().ifPresent(name -> {
+            throw new CorruptionException(
+                    files.path(name),
+                    0,
+                    "this is no write-ahead log; nothing was changed: if it is not the store's, move it away; if it "
+                            + "is, it is damaged, and kv.Tool repair keeps the rest");
+        });
     }
 
     private void refuseWithoutManifest(String name) {

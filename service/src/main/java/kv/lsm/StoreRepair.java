@@ -50,10 +50,10 @@ public final class StoreRepair {
                 .filter(Finding::isProblem)
                 .forEach(finding ->
                         say(true, finding.file() + ": " + finding.text() + "; what it told of tables and logs"));
-        if (!manifest.isComplete()) {
-            takeOutTablesOfCutOffRepair();
-            mark.set();
-        }
+        takeOutTablesOfCutOffRepair(manifest);
+        // One that is missing may come back, from a backup, under its own number.
+        manifest.tables().keySet().forEach(number -> store.files.startNumbersAt(number + 1));
+        mark.set();
         List<TableMetadata> found = new ArrayList<>();
         List<TableMetadata> missing = new ArrayList<>();
         Map<Long, List<TableMetadata>> replacements = new HashMap<>();
@@ -77,9 +77,13 @@ public final class StoreRepair {
         return !loses;
     }
 
-    /// They would be taken for the newest ones, and all that they hold is here twice.
-    private void takeOutTablesOfCutOffRepair() throws IOException {
-        for (long number : mark.tablesOfCutOffRepair()) {
+    /// They would be taken for the newest ones, and all that they hold is here twice. Not so those of one that was
+    /// cut off after its manifest.
+    private void takeOutTablesOfCutOffRepair(ManifestInspection manifest) throws IOException {
+        List<Long> unnamed = mark.tablesOfCutOffRepair().stream()
+                .filter(number -> !manifest.tables().containsKey(number))
+                .toList();
+        for (long number : unnamed) {
             String name = FileNames.table(number);
             report.accept("moved: " + name + ", which a repair that was cut off has made, to " + lost.keep(name));
             store.tables.remove(number);

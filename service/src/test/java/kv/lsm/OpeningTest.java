@@ -130,6 +130,26 @@ class OpeningTest {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"somebody's log of a day, longer than the header of one of ours would be", "short", "\n"})
+    void besideAManifestALogThatIsNoneOfOursIsRefusedAndKept(String content, @TempDir Path directory) throws Exception {
+        try (Store store = LsmStore.open(StoreOptions.at(directory))) {
+            store.put(new byte[] {1}, new byte[] {2});
+        }
+        Path log = Files.writeString(directory.resolve("20261125.log"), content);
+        for (int opening = 0; opening < 2; opening++) {
+            assertThatThrownBy(() -> LsmStore.open(StoreOptions.at(directory)))
+                    .isInstanceOf(CorruptionException.class)
+                    .hasMessageContaining("20261125.log")
+                    .hasMessageContaining("move it away");
+            assertThat(log).hasContent(content);
+        }
+        Files.delete(log);
+        try (Store store = LsmStore.open(StoreOptions.at(directory))) {
+            assertThat(store.get(new byte[] {1})).isEqualTo(new byte[] {2});
+        }
+    }
+
     /// Until the new manifest is in place the old one may be what the next opening finds.
     @ParameterizedTest
     @EnumSource
