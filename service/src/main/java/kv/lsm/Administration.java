@@ -12,10 +12,8 @@ import java.util.function.BooleanSupplier;
 /// has failed and is tried again, as on a full disk.
 public interface Administration {
 
-    /// Brings every write that was acknowledged before the call into tables.
-    ///
-    /// @throws WriteStalledException when the store could not start a new memtable within
-    /// [StoreOptions#stallLimit()]
+    /// Brings every write that was acknowledged before the call into tables. Where writers are stalled it waits
+    /// until what they wait for is done, however long that takes.
     void flush(BooleanSupplier giveUp);
 
     /// Flushes, then merges all tables into one sorted run without tombstones. Takes as much disk space again

@@ -40,28 +40,28 @@ final class StoreAdministration implements Administration {
 
     @Override
     public void flush(BooleanSupplier giveUp) {
-        long firstUnflushed = freeze(giveUp);
+        long last = writePath.activeLog();
+        freeze(last, giveUp);
+        await(() -> isFlushed(last), flusher::failureOrNull, Long.MAX_VALUE, giveUp);
+    }
+
+    /// Not as a writer waits: until it can be done, or a writer has done it, or it has no hope for now.
+    private void freeze(long last, BooleanSupplier giveUp) {
+        AtomicReference<StallCause> cause = new AtomicReference<>();
         await(
-                () -> view().memtablesOldestFirst().getFirst().logNumber() >= firstUnflushed,
-                flusher::failureOrNull,
+                () -> {
+                    cause.set(writePath.tryFreeze(last));
+                    return cause.get() == null;
+                },
+                () -> cause.get() == StallCause.LEVEL0_STOP ? compactor.failureOrNull() : flusher.failureOrNull(),
                 Long.MAX_VALUE,
                 giveUp);
     }
 
-    /// Not as a writer waits: until it can be done, has no hope for now, or nobody waits for it any more.
-    private long freeze(BooleanSupplier giveUp) {
-        AtomicReference<WritePath.Freezing> last = new AtomicReference<>();
-        await(
-                () -> {
-                    last.set(writePath.tryFreeze());
-                    return last.get().causeOrNull() == null;
-                },
-                () -> last.get().causeOrNull() == StallCause.LEVEL0_STOP
-                        ? compactor.failureOrNull()
-                        : flusher.failureOrNull(),
-                Long.MAX_VALUE,
-                giveUp);
-        return last.get().firstUnflushed();
+    /// True when no memtable of this number or a lower one holds anything.
+    private boolean isFlushed(long last) {
+        ReadView view = view();
+        return view.frozenCount() == 0 || view.oldestFrozen().logNumber() > last;
     }
 
     @Override

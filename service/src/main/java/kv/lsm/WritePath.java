@@ -22,7 +22,7 @@ final class WritePath {
     private final Failure failure;
     private final Counters counters;
     private final Runnable wakeFlusher;
-    private final Failures failures;
+    private final StallReasons stallReasons;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     private boolean closed;
@@ -31,8 +31,8 @@ final class WritePath {
     /// True when the flusher was told that the active memtable is half full, to get the next log ready.
     private boolean rotationAnnounced;
 
-    /// Why what a stalled writer waits for has failed and is tried again.
-    interface Failures {
+    /// Why what a stalled writer waits for has failed and is tried again, or null.
+    interface StallReasons {
         String reasonOrNull(StallCause cause);
     }
 
@@ -45,7 +45,7 @@ final class WritePath {
             Failure failure,
             Counters counters,
             Runnable wakeFlusher,
-            Failures failures) {
+            StallReasons stallReasons) {
         this.options = options;
         this.views = views;
         this.logs = logs;
@@ -53,7 +53,7 @@ final class WritePath {
         this.failure = failure;
         this.counters = counters;
         this.wakeFlusher = wakeFlusher;
-        this.failures = failures;
+        this.stallReasons = stallReasons;
         stall = new WriteStall(options, counters);
         groupCommitOrNull = options.wal() == WalMode.ALWAYS ? new GroupCommit(walSync, failure) : null;
         failure.whenSet(this::wake); // stalled writers would wait for a flush that never comes
@@ -195,7 +195,7 @@ final class WritePath {
 
         @Override
         public String reasonOrNull(StallCause cause) {
-            return failures.reasonOrNull(cause);
+            return stallReasons.reasonOrNull(cause);
         }
     }
 
@@ -246,20 +246,37 @@ final class WritePath {
         return true;
     }
 
-    /// @param firstUnflushed the number of the log that is now the active one's: what was acknowledged before the
-    /// call is in memtables of lower numbers
-    /// @param causeOrNull what has to be waited for before the active memtable can be frozen; it was not
-    record Freezing(long firstUnflushed, StallCause causeOrNull) {}
-
-    /// Freezes the active memtable if it holds anything, and nothing has to be waited for.
-    Freezing tryFreeze() {
+    /// The number of the active log: what was acknowledged before the call is in memtables of this number and of
+    /// lower ones.
+    long activeLog() {
         lock.lock();
         try {
-            StallCause cause = new Rotation(() -> !holdsRecords(views.current().active()), 0).ask();
-            return new Freezing(cause == null ? views.current().active().logNumber() : 0, cause);
+            requireOpen();
+            return views.current().active().logNumber();
         } finally {
             lock.unlock();
         }
+    }
+
+    /// Freezes the memtable of the log `number` if it is the active one still and holds anything, and nothing
+    /// has to be waited for.
+    ///
+    /// @return what has to be waited for, or null: none of its writes is in the active memtable any more
+    StallCause tryFreeze(long number) {
+        lock.lock();
+        try {
+            return new Rotation(
+                            () -> !isActive(number)
+                                    || !holdsRecords(views.current().active()),
+                            0)
+                    .ask();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private boolean isActive(long number) {
+        return views.current().active().logNumber() == number;
     }
 
     private static boolean holdsRecords(Memtable active) {

@@ -7,11 +7,13 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
 import kv.Eventually;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -320,6 +322,35 @@ class AdministrationTest {
         Eventually.holds(() -> store.metrics().frozenMemtables() == 0);
         store.administration().flush(PATIENT);
         store.close();
+    }
+
+    /// A woken writer takes each place at once, so its own memtable is frozen by others.
+    @Test
+    void aFlushEndsAlsoWhereWritersAreStalledAllTheTime() throws InterruptedException {
+        StoreOptions narrow = options()
+                .wal(WalMode.OS)
+                .memtableBytes(8 << 10)
+                .frozenMemtablesMax(1)
+                .compaction(CompactionPolicyKind.NONE)
+                .build();
+        try (Store store = LsmStore.open(narrow)) {
+            AtomicBoolean stop = new AtomicBoolean();
+            List<Thread> writers = Stream.of(1, 2, 3)
+                    .map(writer -> Thread.ofPlatform().start(() -> {
+                        for (int i = 0; !stop.get(); i++) {
+                            store.put(key(writer * 1_000_000 + i % 10_000), new byte[500]);
+                        }
+                    }))
+                    .toList();
+            Eventually.holds(() -> store.metrics().flushes() > 3);
+            for (int i = 0; i < 20; i++) {
+                store.administration().flush(PATIENT);
+            }
+            stop.set(true);
+            for (Thread writer : writers) {
+                writer.join();
+            }
+        }
     }
 
     private static StallCause putUntilStalled(Store store) {
