@@ -142,10 +142,8 @@ def compare(
         try:
             _launches(duet, bench, within_s, progress)
         except KeyboardInterrupt:
-            # The interrupted one too, which was sealed before it could be told.
-            sealed = [run for run in _sealed_duets(comparison, root) if _is_of(run, duet.identity)]
             progress.say(
-                f"{_are_sealed(len(sealed))}; the same command with --resume goes on from here "
+                f"{_are_sealed(_sealed_count(duet, root))}; the same command with --resume goes on from here "
                 "in the time that is left; interrupted and disturbed ones are none of `launches`"
             )
             raise
@@ -431,6 +429,14 @@ def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> Duet
 
 def _sealed_duets(comparison: Comparison, root: Path) -> list[SealedRun]:
     return [run for run in sealed_runs(raw_root(root) / comparison.experiment.name) if is_duet(run)]
+
+
+def _sealed_count(duet: DuetInProgress, root: Path) -> int:
+    """With the interrupted launch, which was sealed before it could be told."""
+    try:
+        return sum(_is_of(run, duet.identity) for run in _sealed_duets(duet.comparison, root))
+    except (KvstudyError, OSError):  # not now, when somebody wants to stop
+        return len(duet.launches)
 
 
 def _is_of(run: SealedRun, identity: str) -> bool:

@@ -190,8 +190,9 @@ class DuetLaunch:
             self._clock_steps_ms[f"{load.workload} {slices.loop}"] = round(part.clock_step_ns / 1e6, 3)
         if part.unexpected:
             statuses = ", ".join(f"{status}: {count}" for status, count in sorted(part.unexpected.items()))
-            of = [f"side {bench.comparison.names[SIDES.index(side)]}: " for side in part.unexpected_of]
-            raise RunFailed(f"{of[0] if len(of) == 1 else ''}unexpected answers: {load.workload}: {statuses}")
+            side = part.unexpected_of
+            of = f"side {bench.comparison.names[SIDES.index(side)]}: " if side else ""
+            raise RunFailed(f"{of}unexpected answers: {load.workload}: {statuses}")
         self._rows += part.rows
         return part
 

@@ -48,13 +48,13 @@ _MEASURED_EXITS = (
 class Part:
     """What one loadgen found. ``clock_step_ns``: by how much the wall clock was set meanwhile. ``rows``: one
     per slice, by the columns of slices.csv. ``samples``: some of the answered requests of each side.
-    ``unexpected``: answers of another status, by status; ``unexpected_of``: the sides that gave such in their
-    slices."""
+    ``unexpected``: answers of another status, by status; ``unexpected_of``: the side that gave all of them,
+    or None."""
 
     rows: list[dict]
     samples: dict[str, tuple[dict, ...]]
     unexpected: dict[str, int]
-    unexpected_of: tuple[str, ...]
+    unexpected_of: str | None
     clock_step_ns: int = 0
 
 
@@ -190,12 +190,12 @@ def run_part(
 def part_of(planned: PlannedPart, result: dict, start_ns: int, attended: Attended, bound_ns: int = 0) -> Part:
     """``bound_ns``: how far the times of the borders may be off those of the slices."""
     load, slices, turn = planned.load, planned.slices, planned.turn
-    times = planned.times.after(start_ns)
+    times, unexpected = planned.times.after(start_ns), _unexpected(result, load)
     return Part(
         slice_rows(result, load, slices, turn, times, attended.borders, bound_ns),
         _samples(result, load, turn),
-        _unexpected(result, load),
-        tuple(side for side, one in _servers(result, turn) if one["unexpected"]),
+        unexpected,
+        _side_of_all(sum(unexpected.values()), result, turn),
         attended.clock_step_ns,
     )
 
@@ -368,8 +368,12 @@ def _unexpected(result: dict, load: Load) -> dict[str, int]:
     return {status: count for status, count in result["answers"].items() if status not in expected and count}
 
 
-def _servers(result: dict, turn: Turn) -> list[tuple[str, dict]]:
-    return [(turn.order["AB".index(one["server"])], one) for one in result["alternate"]["servers"]]
+def _side_of_all(unexpected: int, result: dict, turn: Turn) -> str | None:
+    """The servers' own counts leave the warm-up out, so they may add up to less."""
+    for one in result["alternate"]["servers"]:
+        if unexpected and one["unexpected"] == unexpected:
+            return turn.order["AB".index(one["server"])]
+    return None
 
 
 def _result(path: Path) -> dict:

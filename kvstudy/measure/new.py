@@ -74,8 +74,7 @@ function request()
 end
 """
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-OF_A_SHELL = re.compile(r"&&?|\|\|?|;|[0-9&]?>>?(&[0-9])?|<")  # a word of its own
-VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+PROGRAM_OF_A_SHELL = re.compile(r"[A-Za-z_]\w*=|~/|.*[$`]")  # its beginning
 PATH = re.compile(r"/[!#-\[\]-~]*")  # what stands in a Lua string as it is
 
 
@@ -146,14 +145,22 @@ def _words(command: str) -> list[str]:
         ) from None
     if not words:
         raise KvstudyError("--command is empty", "as --command 'java -jar my.jar --port {port} --data {dir}'")
-    of_shell = words[0] if VARIABLE.match(words[0]) else next(filter(OF_A_SHELL.fullmatch, words), None)
+    of_shell = words[0] if PROGRAM_OF_A_SHELL.match(words[0]) else _of_a_shell(command)
     if of_shell:
         raise KvstudyError(
             f"--command is no line of a shell: {of_shell!r}",
-            "a variable: --command 'env PORT={port} serve'; more than a command: "
+            "a variable: --command 'env PORT={port} serve'; all else: "
             "--command 'sh -c \"cd /srv && exec serve {port}\"'",
         )
     return words
+
+
+def _of_a_shell(command: str) -> str | None:
+    """The first sign, not between quotes, that means something to a shell alone."""
+    signs = shlex.shlex(command, posix=False, punctuation_chars="();<>|&")
+    signs.whitespace_split = True
+    signs.commenters = ""
+    return next((word for word in signs if set(word) <= set("();<>|&")), None)
 
 
 def try_service(file: Path, root: Path, get: str | None = None) -> Iterator[str]:

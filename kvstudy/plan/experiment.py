@@ -574,15 +574,20 @@ class Experiment(Part):
     def _options_have_a_program(self) -> None:
         if any(subject.has_our_jvm for subject in self.subject):
             return
-        of_a_command = (
-            "options of a command stand in its words, and its memory group is memory of the subject"
-        )
-        for key, given, remedy in (
-            ("service", self.service != [ServiceOptions()], of_a_command),
-            ("jvm", self.jvm != JvmOptions(), "the flags of its JVM stand in its words"),
+        for key, given, of_a_command in (
+            (
+                "service",
+                self.service != [ServiceOptions()],
+                "its options, and its memory group in memory of the subject",
+            ),
+            ("jvm", self.jvm != JvmOptions(), "the flags of its JVM"),
         ):
             if given:
-                raise Impossible(key, f"is of our own programs, and no subject is one\n{remedy}")
+                raise Impossible(
+                    key,
+                    "is of our own programs, and no subject is one\n"
+                    f"leave it out, or write {key}: {{}}; a command has in its words {of_a_command}",
+                )
 
     def _profiled_runs_exist(self, profile: ProfiledRuns) -> None:
         if not any(subject.can_be_profiled for subject in self.subject):

@@ -16,6 +16,7 @@
 
 import json
 import re
+import shlex
 from pathlib import PurePath
 from string import punctuation
 from typing import Annotated, Any, Literal
@@ -84,25 +85,34 @@ def _stop(value: Any) -> Any:
 def _named(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    words = value.split()
+    words = _split(value)
     if len(words) > 1 or "://" in value:
         own = f"{{url: {json.dumps(value)}}}" if "://" in value else f"{{command: {json.dumps(words)}}}"
         raise ValueError(f"a service of your own is a command or a url: {value!r}\nwrite subject: {own}")
     return {"program": value}
 
 
+def _split(line: str) -> list[str]:
+    """The words of a line as of a shell."""
+    try:
+        return shlex.split(line)
+    except ValueError:  # a quote that nothing closes
+        return line.split()
+
+
 def _words(value: Any) -> Any:
     """What YAML makes of words that are written as in a shell, or without quotes, is told by name."""
     if isinstance(value, str):
-        raise ValueError(
-            f"a command is a list of words: {value!r}\nwrite command: {json.dumps(value.split())}"
-        )
+        words = _split(value) or ["serve", "--port", "{port}"]
+        raise ValueError(f"a command is a list of words: {value!r}\nwrite command: {json.dumps(words)}")
     for word in value if isinstance(value, list) else []:
         if isinstance(word, dict) and len(word) == 1 and list(word.values()) == [None]:
             name = f"{{{next(iter(word))}}}"
             raise ValueError(
                 f'a word of a command is text: {name} without quotes is a mapping\nwrite "{name}"'
             )
+        if word is None or isinstance(word, bool):  # of yes, off, null and such; what was typed is gone
+            raise ValueError(f"a word of a command is text: YAML reads {word!r}\nput it between quotes")
         if not isinstance(word, str):
             raise ValueError(f'a word of a command is text: {word!r}\nwrite "{word}"')
     return value

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from kvstudy.analyse import option_duets, rates
+from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.published import Published
@@ -126,6 +127,8 @@ def unsure(ours: Measured) -> str:
     if not ours.too_few:
         lost = f"the service lost {words.counted(ours.lost, 'run')}" if ours.lost else ours.flattered
         return f"{lost}, so those left are its better ones" if lost else ""
+    if ours.by_duet:
+        return f"{words.counted(ours.runs, 'launch')}: not enough to be sure, {FIRST_LOOK} are needed"
     runs = ours.runs if ours.fewest is None else ours.fewest
     side = "" if ours.fewest is None else " a side"
     return f"{words.counted(runs, 'run')}{side}: not enough to be sure, {MIN_RUNS} are needed"

@@ -30,7 +30,12 @@ def test_what_ssh_would_have_asked_can_be_answered_with_the_command_that_is_told
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     path = tmp_path / "hosts.yaml"
     path.write_text(
-        json.dumps({"ssh": {"user": "perf"}, "hosts": {"a": {"address": "10.0.0.11", "roles": ["service"]}}})
+        json.dumps(
+            {
+                "ssh": {"user": "perf"},
+                "hosts": {"a": {"address": "10.0.0.11", "roles": ["service", "generator"]}},
+            }
+        )
     )
     with pytest.raises(Unreachable) as raised:
         Remote("a", "10.0.0.11", HostsFile.load(path)).asked("true")

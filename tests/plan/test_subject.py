@@ -47,6 +47,21 @@ def configurations(tmp_path, **change):
             'write "8"',
         ),
         (
+            {"command": "sh -c 'cd /srv && exec serve {port}'"},
+            "subject.command: a command is a list of words: \"sh -c 'cd /srv && exec serve {port}'\"",
+            'write command: ["sh", "-c", "cd /srv && exec serve {port}"]',
+        ),
+        (
+            {"command": ["serve", True, "{port}"]},
+            "subject.command: a word of a command is text: YAML reads True",
+            "put it between quotes",
+        ),
+        (
+            {"command": ""},
+            "subject.command: a command is a list of words: ''",
+            'write command: ["serve", "--port", "{port}"]',
+        ),
+        (
             "java -jar my.jar",
             "subject: a service of your own is a command or a url: 'java -jar my.jar'",
             'write subject: {command: ["java", "-jar", "my.jar"]}',
@@ -295,9 +310,15 @@ def test_no_file_of_a_subject_is_written_outside_its_directory(tmp_path, name):
 @pytest.mark.parametrize(
     ("options", "hint"),
     [
-        ({"service": {"handler": "workers"}}, "options of a command stand in its words"),
-        ({"service": {"memory": "1g"}}, "its memory group is memory of the subject"),
-        ({"jvm": {"heap": "64m"}}, "flags of its JVM stand in its words"),
+        (
+            {"service": {"handler": "workers"}},
+            "leave it out, or write service: {}; a command has in its words its options",
+        ),
+        ({"service": {"memory": "1g"}}, "its memory group in memory of the subject"),
+        (
+            {"jvm": {"heap": "64m"}},
+            "leave it out, or write jvm: {}; a command has in its words the flags of its JVM",
+        ),
     ],
 )
 def test_options_of_our_service_are_refused_where_no_subject_has_them(tmp_path, options, hint):

@@ -2,6 +2,7 @@
 reproduced."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,6 +132,13 @@ def test_unchanged_is_not_said_by_a_duet_of_which_a_side_lost_more(reports, monk
     assert judged.loc["r3-get-unchanged", "verdict"] == said
     told = claims.table(judged.reset_index())
     assert told["why"].str.contains("a side lost a larger share of its rounds").any() == lost
+
+
+def test_of_a_duet_of_few_launches_launches_are_asked_for(reports, monkeypatch):
+    row = answered(word="cannot tell", low=0.0, high=math.inf, runs_before=3)
+    monkeypatch.setattr(claims.option_duets, "answers", lambda _duets: row)
+    judged = claims.judge(reports, empty_tables()).set_index("claim")
+    assert judged.loc["r3-pool-faster", "note"].endswith("3 launches: not enough to be sure, 6 are needed")
 
 
 def test_a_ratio_of_report_5_is_of_the_closed_loop_alone(reports, monkeypatch):

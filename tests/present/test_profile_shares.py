@@ -98,7 +98,10 @@ def test_shares_of_profiles_beside_which_the_service_lost_runs_decide_nothing(re
         replace(lost, runs=lost.runs.assign(excluded=who)) for who in (validity.OUTSIDE, validity.SERVICE)
     )
     elsewhere = replace(service, runs=service.runs.assign(offered_rate_rps=64_000.0))
+    # All of them at the nearest rate: one that is farther off is no stand-in.
+    nearest = replace(service, runs=service.runs.assign(offered_rate_rps=10_000.0))
     for more, verdict, so_many in (
+        (nearest, "cannot tell", 1),
         (outside, verdicts.REPRODUCED, 0),
         (elsewhere, verdicts.REPRODUCED, 0),
         (service, "cannot tell", 1),

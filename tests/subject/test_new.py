@@ -78,6 +78,9 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
         (["--command", "cd /srv && serve {{port}}"], "--command is no line of a shell: '&&'"),
         (["--command", "serve {{port}} &"], "--command is no line of a shell: '&'"),
         (["--command", "PORT={{port}} serve"], "--command is no line of a shell: 'PORT={port}'"),
+        (["--command", "serve {{port}}; sleep 1"], "--command is no line of a shell: ';'"),
+        (["--command", "~/bin/serve {{port}}"], "--command is no line of a shell: '~/bin/serve'"),
+        (["--command", "$HOME/serve {{port}}"], "--command is no line of a shell: '$HOME/serve'"),
         ([], "give either --command or --url"),
     ],
     ids=[
@@ -90,6 +93,9 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
         "two-commands",
         "in-the-background",
         "variable",
+        "then-another",
+        "home",
+        "program-from-a-variable",
         "nothing-given",
     ],
 )

@@ -32,7 +32,7 @@ MIN_RUNS = 5
 TOO_FEW, LOST_MORE, LOST_MORE_OF_DUET, NEITHER = (
     f"fewer than {MIN_RUNS} runs a side",
     "a side lost a larger share of its runs",
-    "a side lost a larger share of its rounds",
+    "a side lost a larger share of its rounds or launches",
     "neither a difference nor that there is none is shown",
 )
 ALPHA = 0.05

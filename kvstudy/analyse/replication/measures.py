@@ -185,10 +185,11 @@ def comparable_profiled_runs(
     how many the service lost at these rates."""
     experiment = PROFILED_BY.get(report, f"report-{report}")
     asked = published.same_handler(tables.select(experiment=experiment, method=method, profiled=True), stage)
-    ours = asked.only(rates.informative_run_ids(asked))
-    at = _around(ours, rate_rps) if report in PROFILED_BY else float(rate_rps)
-    chosen = ours.select(offered_rate_rps=at)
-    return chosen, _lost(asked.select(offered_rate_rps=at), chosen.runs["run_id"])
+    counting = set(rates.informative_run_ids(asked))
+    lost = set(asked.runs.loc[asked.runs["excluded"] == validity.SERVICE, "run_id"])
+    at = _around(asked.only(counting | lost), rate_rps) if report in PROFILED_BY else float(rate_rps)
+    there = asked.select(offered_rate_rps=at)
+    return there.only(counting), _lost(there, counting)
 
 
 def _around(tables: Tables, rate_rps: float) -> list[float]:

@@ -41,7 +41,8 @@ class MainTest {
                 "--level0-stop=15",
                 "--level-multiplier=1",
                 "--compaction-bytes-per-second=-1",
-                "stray"
+                "stray",
+                "@options.txt"
             })
     void aBadArgumentIsOneLineThatNamesItAndNothingIsOpened(String argument) {
         Path store = directory.resolve("store");
