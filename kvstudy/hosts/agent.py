@@ -167,12 +167,23 @@ def _sendable(error: Exception) -> KvstudyError:
     return KvstudyError(f"{type(error).__name__}: {error}")
 
 
+def _keep_to(cores: tuple[int, ...]) -> None:
+    """The system takes those of them that there are, and an error where there are none."""
+    with suppress(OSError):
+        os.sched_setaffinity(0, cores)
+    if missing := sorted(set(cores) - os.sched_getaffinity(0)):
+        raise KvstudyError(
+            f"host has no such cores, or may not use them: {', '.join(map(str, missing))}",
+            f"it has {os.cpu_count()}: mend cores in the file of hosts",
+        )
+
+
 def main(asked: dict) -> None:
     folder = Path(asked["folder"]).expanduser()
     cores = tuple(asked["cores"]) if asked.get("cores") else None
-    if cores:
-        os.sched_setaffinity(0, cores)
     try:
+        if cores:
+            _keep_to(cores)
         claim(folder)
         Lease(asked["who"], asked.get("token", "")).__enter__()  # both end with this process
         session = Session(folder / "work").__enter__()

@@ -8,7 +8,7 @@ runs there (agent.py).
 import re
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import suppress
@@ -144,8 +144,8 @@ class RemoteHost:
         self.abandon(why)
 
     def send(self, here: Path, there: Path) -> None:
-        for place, piece in enumerate(_pieces(here)):
-            self._ask("write", there, piece, place == 0)
+        for piece, is_first, _ in _pieces(here):
+            self._ask("write", there, piece, is_first)
 
     def ship(self, root: Path, files: list[Path]) -> None:
         """These files of the project, each of which goes there once."""
@@ -154,9 +154,8 @@ class RemoteHost:
         for item in items:
             if item.digest in wanted:
                 wanted.discard(item.digest)
-                pieces = _pieces(root / item.path)
-                for place, piece in enumerate(pieces):
-                    self._ask("keep", item.digest, piece, place == len(pieces) - 1)
+                for piece, _, is_last in _pieces(root / item.path):
+                    self._ask("keep", item.digest, piece, is_last)
         self._ask("lay_out", items)
 
     def end(self) -> None:
@@ -295,10 +294,15 @@ def asked(kind: str, *payload: object) -> bytes:
     return wire.pack((kind, wire.pack(payload)))
 
 
-def _pieces(path: Path) -> list[bytes]:
-    """At least one."""
-    data = path.read_bytes()
-    return [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)] or [b""]
+def _pieces(path: Path) -> Iterator[tuple[bytes, bool, bool]]:
+    """At least one, each with whether it is the first, and the last. Two are in memory, of a file of any
+    size."""
+    with path.open("rb") as file:
+        piece, is_first = file.read(PIECE_BYTES), True
+        while is_first or piece:
+            after = file.read(PIECE_BYTES)
+            yield piece, is_first, not after
+            piece, is_first = after, False
 
 
 def _in_words(error: Exception) -> str:

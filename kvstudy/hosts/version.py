@@ -14,7 +14,10 @@ from pathlib import Path
 import kvstudy
 from kvstudy.errors import KvstudyError
 
-HINT = "bring its checkout to the commit of this one and run make setup there; kvstudy hosts check says more"
+HINT = (
+    "bring the files of this checkout there (rsync), changes that are not committed too, and run make setup "
+    "there; kvstudy hosts check says more"
+)
 NEVER_THERE = "present"  # the room whose code no host executes
 
 

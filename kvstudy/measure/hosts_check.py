@@ -87,13 +87,16 @@ def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
         found.wrong.append(f"python must be {'.'.join(minor)}, as here: name another one under ssh: python")
     if facts.get("kvstudy") != code_digest():
         found.wrong.append(
-            f"kvstudy must be {code_digest()}, as here, and is {facts.get('kvstudy') or 'older'}: bring its "
-            "checkout to the commit of this one, and run make setup there"
+            f"kvstudy must be {code_digest()}, as here, and is {facts.get('kvstudy') or 'older'}: bring the "
+            "files of this checkout there (rsync), changes that are not committed too, and run make setup "
+            "there"
         )
     if facts["dask"] != dask:
         found.wrong.append(f"Dask must be {dask}, as here: pip install distributed=={dask}")
     if "service" in entry.roles and not facts["jdk"]:
         found.wrong.append(f"{facts['no_jdk']}: a service's host needs a JDK 25")
+    if missing := [core for core in entry.core_numbers or () if core >= facts["cores"]]:
+        found.wrong.append(f"no such cores: {', '.join(map(str, missing))}: it has {facts['cores']}")
     if not facts["is_writable"]:
         found.wrong.append("its folder cannot be written: name another one under folder")
     if facts["disk_free_bytes"] < DISK_NEEDED_BYTES:
@@ -149,7 +152,7 @@ def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
         port = _first_line(clock)
         if not port.isdigit():
             raise Unreachable(f"it cannot serve on its own address: {remote.address}", "mend its address")
-        yield json.loads(done.stdout), int(port)
+        yield json.loads(_last_line(done.stdout)), int(port)
     finally:
         clock.stdin.close()
         with suppress(subprocess.TimeoutExpired):
@@ -157,6 +160,11 @@ def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
         clock.kill()
         clock.wait()
         clock.stdout.close()
+
+
+def _last_line(said: str) -> str:
+    """What stands before it a shell there says to everybody who comes in."""
+    return (said.strip().splitlines() or [""])[-1]
 
 
 def _first_line(process: subprocess.Popen) -> bytes:

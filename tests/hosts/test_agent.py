@@ -399,6 +399,17 @@ def test_a_folder_that_holds_something_of_somebody_elses_is_refused_and_nothing_
     assert found == dict(zip(theirs, theirs, strict=True))
 
 
+@pytest.mark.parametrize("cores", [[9_999], [0, 9_999]], ids=["none of them", "one of them"])
+def test_cores_that_are_not_there_are_refused_instead_of_left_out(tmp_path, cores):
+    asked = asked_of(tmp_path / "there") | {"cores": cores}
+    host = RemoteHost("a", "127.0.0.1", str(tmp_path / "there"), lambda: AgentProcess(asked))
+    with pytest.raises(KvstudyError) as refused:
+        host.renew()
+    host.end()
+    assert refused.value.message == "host a: host has no such cores, or may not use them: 9999"
+    assert refused.value.hint == f"it has {os.cpu_count()}: mend cores in the file of hosts"
+
+
 def test_a_host_loads_no_library_of_tables_or_statistics_for_a_run():
     """They take longer than all that it needs, on cores that are to be measured."""
     code = "import sys, kvstudy.measure.on_hosts; print({'pandas', 'pyarrow', 'scipy'} & set(sys.modules))"

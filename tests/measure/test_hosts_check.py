@@ -66,6 +66,19 @@ def test_what_has_to_be_done_on_a_host_is_said_of_what_it_has(other, wrong):
     assert found.line().startswith("ok" if wrong is None else "not ready")
 
 
+@pytest.mark.parametrize(("cores", "wrong"), [("0-3", []), ("2-5,9", ["no such cores: 4, 5, 9: it has 4"])])
+def test_cores_that_a_host_does_not_have_are_named(cores, wrong):
+    found = hosts_check.Checked("a")
+    entry = HostEntry(address="192.0.2.1", roles=["service"], cores=cores)
+    hosts_check._judge(found, entry, facts(), version("distributed"))
+    assert found.wrong == wrong
+
+
+def test_what_a_shell_says_to_everybody_is_no_answer():
+    assert hosts_check._last_line('welcome to a\n\n{"cores": 4}\n') == '{"cores": 4}'
+    assert hosts_check._last_line("") == ""
+
+
 class Remote(SimpleNamespace):
     """Answers, and then has a clock that says nothing and does not end."""
 
