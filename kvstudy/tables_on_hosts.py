@@ -28,6 +28,7 @@ from kvstudy.hosts.cluster import Hosts
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.remote import RemoteHost
+from kvstudy.hosts.ssh import Remote, remotes
 from kvstudy.project import work_root
 
 RUNS, PART = "runs.tar", "part"
@@ -39,10 +40,37 @@ def spread_over(file: HostsFile, root: Path, registered: Callable[[int, bool], N
     with ExitStack() as until_end:
 
         def spread(make: Callable[[Task], Task], tasks: list[Task]) -> Iterator[Task]:
-            cluster = until_end.enter_context(Hosts(file, work_root(root), registered))
+            try:
+                cluster = until_end.enter_context(Hosts(_reached(file), work_root(root), registered))
+            except KvstudyError as error:
+                print(f"no host makes tables, all are made here: {error.message}", file=sys.stderr)
+                yield from map(make, tasks)
+                return
             yield from _Work(list(cluster.hosts.values()), make, tasks).done()
 
         yield spread
+
+
+def _reached(file: HostsFile) -> HostsFile:
+    """Without the hosts that ssh does not get to: the others do their work. KvstudyError where none is
+    left."""
+    if not file.ssh:
+        return file
+
+    def is_there(remote: Remote) -> bool:
+        try:
+            remote.asked("true")
+        except KvstudyError as error:
+            print(f"makes no tables: {error.message}", file=sys.stderr)
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as threads:
+        reached = zip(file.hosts.items(), threads.map(is_there, remotes(file)), strict=True)
+        left = {name: entry for (name, entry), there in reached if there}
+    if not left:
+        raise KvstudyError("no host can be reached")
+    return file.model_copy(update={"hosts": left})
 
 
 class TableStation:

@@ -20,9 +20,11 @@ sys.path.append(str(Path(__file__).parents[1] / "analyse"))
 from duet_maker import DuetMaker
 from run_maker import RunMaker
 
-HOSTS_ALONE = """
+SPREAD = """
 from kvstudy.analyse.tidy import build, part
 build.SPREAD_FROM_RUNS = 1
+"""
+HOSTS_ALONE = f"""{SPREAD}
 def refused(task):
     raise AssertionError("made here")
 part.make = refused
@@ -153,3 +155,27 @@ def test_tables_made_by_hosts_have_the_bytes_of_those_made_here(hosts, project):
     assert code == 0, out + err
     assert content(tidy) == here
     assert not hosts.pids("a") and not hosts.pids("b")
+
+
+@pytest.mark.machine
+@pytest.mark.xdist_group("hosts")
+@pytest.mark.parametrize("cut", ["b", "ab"], ids=["one host is gone", "all are gone"])
+def test_hosts_that_cannot_be_reached_make_no_tables_and_all_are_made(hosts, project, cut):
+    file = hosts.yaml(a=["service"], b=["generator"])
+    made(project.raw)
+    tidy = project.root / "data" / "tidy"
+    assert project.finished(project.kvstudy("tables"))[0] == 0
+    here = content(tidy)
+    shutil.rmtree(tidy)
+    for name in cut:
+        hosts.cut(name)
+    try:
+        code, out, err = project.finished(
+            project.kvstudy("tables", "--cluster", file, code=SPREAD if cut == "ab" else HOSTS_ALONE), 60
+        )
+    finally:
+        for name in cut:
+            hosts.heal(name)
+    assert code == 0 and all(f"makes no tables: host {name} " in err for name in cut), out + err
+    assert ("all are made here: no host can be reached" in err) == (cut == "ab")
+    assert content(tidy) == here
