@@ -21,6 +21,7 @@ from kvstudy.hosts import wire
 from kvstudy.hosts.folder import claim
 
 START_TIMEOUT_S = 20.0  # whoever waits for it has given up before: remote.py
+LOG_BYTES_MAX = 1_000_000  # then it is begun anew
 END_TIMEOUT_S = 5.0  # what an agent that does not end had started the next one ends
 
 
@@ -32,6 +33,7 @@ class AgentProcess:
         self._lock = threading.Lock()
         self._has_ended = False
         with _log(self._log) as log:
+            self._log_begin = log.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "kvstudy.hosts.agent", json.dumps(asked)],
                 stdin=subprocess.PIPE,
@@ -104,7 +106,8 @@ class AgentProcess:
         with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it has ended
             code = self._process.wait(1.0)
         with suppress(OSError):
-            lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+            text = self._log.read_bytes()[self._log_begin :].decode(errors="replace")
+            lines = [line for line in text.splitlines() if line.strip()]
             if lines and code not in (0, None) and code > 0:
                 return lines[-1].strip()[:300]
         return "it was killed" if code and code < 0 else "it says nothing"
@@ -114,6 +117,7 @@ def _log(path: Path):
     """In a folder of our own; nowhere where it cannot be written: the agent then says why."""
     try:
         claim(path.parent)
-        return path.open("wb")
+        # Behind what another one says, which may be somebody else's.
+        return path.open("ab" if path.exists() and path.stat().st_size < LOG_BYTES_MAX else "wb")
     except OSError:
         return open(os.devnull, "wb")

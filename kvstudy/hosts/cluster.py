@@ -1,9 +1,11 @@
 """A cluster by SSH: a scheduler here, a worker on each host, certificates of their own; put up, found again,
 and taken down.
 
-    <work>/cluster/cluster.json    scheduler's address and pid, each worker's pid: as soon as it runs
+    <work>/cluster/cluster.json    its hosts, scheduler's address and pid, each worker's pid: as soon as it
+                                   runs
     <work>/cluster/*.pem           certificates, for this user's eyes alone
-    <folder>/cluster/              the same on each host, with worker.log
+    <folder>/cluster/NAME/         the same on each host, with worker.log: a folder for each cluster, since
+                                   somebody else's may be there, under the same user
 
 ``kvstudy hosts up`` leaves it running for many measurements. A measurement that finds none puts up one of its
 own and takes it down at its end; its scheduler ends with it in any case, and workers end with their
@@ -55,7 +57,14 @@ def up(file: HostsFile, work: Path, registered: Callable[[int, bool], None] | No
         raise KvstudyError(f"cluster is up already: {where}", "kvstudy hosts down takes it down")
     shutil.rmtree(folder, ignore_errors=True)
     _dask().write_certificates(folder)
-    facts = {"scheduler": None, "pid": None, "started": None, "workers": {}}
+    facts = {
+        "name": uuid4().hex[:12],
+        "hosts": {name: entry.address for name, entry in file.hosts.items()},
+        "scheduler": None,
+        "pid": None,
+        "started": None,
+        "workers": {},
+    }
 
     def begin(remote: Remote) -> None:
         facts["workers"][remote.name] = _worker(remote, folder, facts)
@@ -66,9 +75,7 @@ def up(file: HostsFile, work: Path, registered: Callable[[int, bool], None] | No
             with ThreadPoolExecutor(16) as threads:
                 list(threads.map(begin, remotes(file)))
                 _note(facts, folder)
-                list(
-                    threads.map(lambda one: _wait_for_worker(one, facts["workers"][one.name]), remotes(file))
-                )
+                list(threads.map(lambda one: _wait_for_worker(one, facts), remotes(file)))
         except BaseException:
             _take_down(file, facts)
             (folder / NOTED).unlink(missing_ok=True)
@@ -127,7 +134,12 @@ class Hosts:
         facts = running(self._work)
         if facts is None:
             facts = self._own = up(self._file, self._work, self._registered)
-        self._cluster = _dask().Cluster(facts["scheduler"], self._work / "cluster")
+        _check_is_of(self._file, facts)
+        try:
+            self._cluster = _dask().Cluster(facts["scheduler"], self._work / "cluster")
+        except BaseException:
+            self._disconnect()  # nobody else takes down what was put up here
+            raise
 
     def _disconnect(self) -> None:
         if self._cluster:
@@ -186,9 +198,24 @@ class Hosts:
             return
         remote = next(one for one in remotes(self._file) if one.name == name)
         facts["workers"][name] = _worker(remote, self._work / "cluster", facts)
-        _wait_for_worker(remote, facts["workers"][name])
+        _wait_for_worker(remote, facts)
         _note(facts, self._work / "cluster")
         wait_until(lambda: self._workers_of(name), 5.0)
+
+
+def _check_is_of(file: HostsFile, facts: dict) -> None:
+    """A worker is known by its host's name: of another file's cluster it may be on another machine."""
+    others = {
+        name: facts["hosts"].get(name)
+        for name, entry in file.hosts.items()
+        if facts["hosts"].get(name) != entry.address
+    }
+    if others:
+        where = ", ".join(f"{name} {f'is at {at}' if at else 'is not in it'}" for name, at in others.items())
+        raise KvstudyError(
+            f"the cluster that is up is of another file of hosts: {where}",
+            "kvstudy hosts down takes it down; then each measurement puts up its own",
+        )
 
 
 def _dask():
@@ -239,7 +266,7 @@ def _start_scheduler(
 def _worker(remote: Remote, folder: Path, facts: dict) -> int:
     """Its pid there. First the folder is claimed. The certificates go through ssh's own pipe, never on a
     command line."""
-    entry, there = remote.file.hosts[remote.name], f"{remote.folder}/cluster"
+    entry, there = remote.file.hosts[remote.name], _folder_of(remote, facts)
     pems = "".join(f"==== {name}\n{(folder / name).read_text()}" for name in PEM)
     words = (
         f"{remote.python} -m {host_folder.__name__} claim {remote.folder} || exit $?; "
@@ -251,7 +278,8 @@ def _worker(remote: Remote, folder: Path, facts: dict) -> int:
         ">worker.log 2>&1 & echo $!; }"
     )
     done = remote.asked(words, pems)
-    if done.returncode != 0 or not done.stdout.strip().isdigit():
+    pid = (done.stdout.strip().splitlines() or [""])[-1]  # a shell there may greet everybody
+    if done.returncode != 0 or not pid.isdigit():
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         if done.returncode == host_folder.REFUSED and said:
             raise KvstudyError(f"host {remote.name}: {said[-1]}", host_folder.HINT)
@@ -259,13 +287,18 @@ def _worker(remote: Remote, folder: Path, facts: dict) -> int:
             f"worker cannot be started: host {remote.name}: {said[-1][:200] if said else done.returncode}",
             "kvstudy hosts check says what is missing",
         )
-    return int(done.stdout)
+    return int(pid)
 
 
-def _wait_for_worker(remote: Remote, pid: int) -> None:
+def _folder_of(remote: Remote, facts: dict) -> str:
+    return f"{remote.folder}/cluster/{facts['name']}"
+
+
+def _wait_for_worker(remote: Remote, facts: dict) -> None:
     """Until it has said that it is there. KvstudyError with the reason of one that ended."""
+    pid = facts["workers"][remote.name]
     done = remote.asked(
-        f"cd {remote.folder}/cluster; for i in $(seq {int(START_TIMEOUT_S * 10)}); do "
+        f"cd {_folder_of(remote, facts)}; for i in $(seq {int(START_TIMEOUT_S * 10)}); do "
         f"grep -qs {SAYS_IT_IS_THERE!r} worker.log && exit 0; kill -0 {pid} 2>/dev/null || break; "
         f"grep -qs '^State:.T' /proc/{pid}/status && echo {STANDS_STILL} && exit 1; "
         "sleep 0.1; done; "
@@ -308,7 +341,8 @@ def _take_down(file: HostsFile, facts: dict) -> list[str]:
                 f"{is_ours} && kill {pid} && kill -CONT {pid}; "
                 f"for i in $(seq 100); do {is_ours} || break; sleep 0.1; done; "
                 f"{is_ours} && kill -9 {pid}; "
-                f"test -e {remote.folder}/{host_folder.MARKER} && rm -rf {remote.folder}/cluster; true"
+                f"test -e {remote.folder}/{host_folder.MARKER} && rm -rf {_folder_of(remote, facts)} "
+                f"&& rmdir {remote.folder}/cluster 2>/dev/null; true"
             )
             return None
         return remote.name

@@ -17,7 +17,7 @@ from kvstudy.errors import KvstudyError, in_words
 
 MARKER = ".kvstudy-host"
 OURS = frozenset({"agent.log", "artefacts", "cluster", "dask", "runs", "tree", "work"})
-FIRST = ("agent.log", "cluster/worker.log")  # written before all else, by the agent and by the worker
+FIRST = ("agent.log", "cluster/worker.log")  # written before all else by agents and workers of then
 NEVER_DELETED = frozenset({"dask", "lost+found"})  # a worker's own; that of a disk which is mounted there
 REFUSED = 3
 HINT = "name an empty one under folder"

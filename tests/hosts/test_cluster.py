@@ -111,7 +111,7 @@ def test_nothing_is_written_to_a_folder_of_somebody_elses_when_a_worker_is_start
         (tmp_path / name).touch()
     remote = ThisMachine("a", "127.0.0.1", HostsFile.load(file))
     with pytest.raises(KvstudyError) as refused:
-        cluster._worker(remote, tmp_path, {"scheduler": "tls://127.0.0.1:1"})
+        cluster._worker(remote, tmp_path, {"name": "one", "scheduler": "tls://127.0.0.1:1"})
     folder = tmp_path / "perf"
     assert refused.value.message == f"host a: folder holds something else: folder={folder} found=cluster"
     assert refused.value.hint == "name an empty one under folder"
@@ -132,7 +132,7 @@ def test_a_worker_or_scheduler_that_stands_still_is_ended_in_order(tmp_path, fil
         [sys.executable, "-m", "slow_end", in_order], cwd=tmp_path, stdout=subprocess.PIPE
     )
     facts = (
-        {"pid": None, "workers": {"a": process.pid}}
+        {"name": "one", "pid": None, "workers": {"a": process.pid}}
         if is_worker
         else {"pid": process.pid, "started": psutil.Process(process.pid).create_time(), "workers": {}}
     )
@@ -164,13 +164,13 @@ def test_a_scheduler_that_stands_still_at_its_start_is_not_waited_for(tmp_path, 
 
 
 def test_a_worker_that_stands_still_at_its_start_is_not_waited_for(tmp_path, file):
-    (tmp_path / "perf" / "cluster").mkdir(parents=True)
+    (tmp_path / "perf" / "cluster" / "one").mkdir(parents=True)
     remote = ThisMachine("a", "127.0.0.1", HostsFile.load(file))
     worker = subprocess.Popen(["sleep", "60"])
     try:
         worker.send_signal(signal.SIGSTOP)
         with pytest.raises(KvstudyError, match="worker did not start: host a: it stands still"):
-            cluster._wait_for_worker(remote, worker.pid)
+            cluster._wait_for_worker(remote, {"name": "one", "workers": {"a": worker.pid}})
     finally:
         worker.kill()
         worker.wait()
@@ -204,14 +204,51 @@ def test_a_scheduler_of_ours_that_stands_still_is_replaced_and_one_of_others_is_
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_what_goes_with_a_cluster_lies_in_a_folder_of_ours(tmp_path, file, monkeypatch, is_ours):
-    """The file may name another one by then."""
-    left = tmp_path / "perf" / "cluster" / "nodes"
-    left.parent.mkdir(parents=True)
-    left.touch()
+def test_what_goes_with_a_cluster_is_its_own_and_lies_in_a_folder_of_ours(
+    tmp_path, file, monkeypatch, is_ours
+):
+    """The file may name another folder by then. In one of ours there may be a cluster of somebody else's,
+    whose worker runs there."""
+    left, others = (tmp_path / "perf" / "cluster" / name / "key.pem" for name in ("one", "another"))
+    for path in (left, others):
+        path.parent.mkdir(parents=True)
+        path.touch()
     if is_ours:
         (tmp_path / "perf" / MARKER).touch()
     monkeypatch.setattr(cluster, "remotes", lambda file: [ThisMachine("a", "127.0.0.1", file)])
-    facts = {"pid": None, "workers": {"a": 4_000_000}}  # such a process there is not
+    facts = {"name": "one", "pid": None, "workers": {"a": 4_000_000}}  # such a process there is not
     assert cluster._take_down(HostsFile.load(file), facts) == []
-    assert left.exists() != is_ours
+    assert left.exists() != is_ours and others.exists()
+    if is_ours:
+        assert cluster._take_down(HostsFile.load(file), facts | {"name": "another"}) == []
+        assert not left.parents[1].exists()  # the last one takes the folder of all with it
+
+
+def test_a_cluster_that_cannot_be_used_is_taken_down_by_who_has_put_it_up(tmp_path, file, monkeypatch):
+    facts = {"hosts": {"a": "127.0.0.1", "b": "127.0.0.2"}, "scheduler": "tls://127.0.0.1:1"}
+    ended = []
+
+    def refuse(*_):
+        raise KvstudyError("it does not answer")
+
+    monkeypatch.setattr(cluster, "up", lambda *_: facts)
+    monkeypatch.setattr(cluster, "_dask", lambda: SimpleNamespace(Cluster=refuse))
+    monkeypatch.setattr(cluster, "_take_down", lambda _file, facts: ended.append(facts))
+    with pytest.raises(KvstudyError, match="it does not answer"):
+        cluster.Hosts(HostsFile.load(file), tmp_path, lambda *_: None).__enter__()
+    assert ended == [facts]
+
+
+def test_the_cluster_of_another_file_is_not_taken_for_this_ones(tmp_path, file, monkeypatch):
+    """Both call a host ``b``; the worker of that name is on another machine."""
+    facts = {"hosts": {"a": "127.0.0.1", "b": "10.0.0.9", "c": "10.0.0.8"}, "scheduler": "tls://127.0.0.1:1"}
+    connected = []
+    monkeypatch.setattr(cluster, "running", lambda _work: facts)
+    monkeypatch.setattr(cluster, "_dask", lambda: SimpleNamespace(Cluster=lambda *at: connected.append(at)))
+    with pytest.raises(KvstudyError) as refused:
+        cluster.Hosts(HostsFile.load(file), tmp_path, lambda *_: None).__enter__()
+    assert refused.value.message == "the cluster that is up is of another file of hosts: b is at 10.0.0.9"
+    assert "kvstudy hosts down" in refused.value.hint and not connected
+    facts["hosts"]["b"] = "127.0.0.2"  # one host more than are asked for
+    cluster.Hosts(HostsFile.load(file), tmp_path, lambda *_: None).__enter__()
+    assert connected

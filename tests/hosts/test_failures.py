@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from project import TWO_RUNS
+from project import TWO_RUNS, Project
 
 from kvstudy.hosts.process import wait_until
 from kvstudy.record.run_folder import sealed_runs
@@ -213,17 +213,22 @@ def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(hosts, project, 
     nothing_runs_on(hosts, "ab")
 
 
-def test_a_second_user_is_told_who_measures_there(hosts, project, tmp_path):
+def test_a_second_user_is_told_who_measures_there_and_disturbs_nobody(hosts, project, tmp_path):
+    """Under the same name and with the same folder there; the first one's next launch is after that."""
     file = hosts.yaml(a=["service"], b=["generator"])
-    experiment = project.experiment(subject="kv-service", rate=300, duration="4s", warm_up="500ms")
+    experiment = project.experiment(subject="kv-service", rate=300, duration="4s", warm_up="500ms", repeats=2)
     mark = tmp_path / "mark"
     first = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
     assert wait_until(mark.exists, 60)
-    checking = project.kvstudy("hosts", "check", file)
-    code, out, _ = project.finished(checking)
+    second = Project(tmp_path / "second")
+    measuring = second.kvstudy("run", second.experiment(), "--hosts", file)
+    code, out, _ = project.finished(project.kvstudy("hosts", "check", file))
     assert code == 1 and "in use by root@" in out
-    code, _, err = project.finished(first)
-    assert code == 0, err
+    code, out, err = second.finished(measuring)
+    assert code == 1 and "host is in use: by root@" in out + err, out + err
+    code, out, err = project.finished(first)
+    assert code == 0, out + err
+    assert [run.facts["outcome"] for run in sealed_runs(project.raw)] == ["completed"] * 2
     code, out, err = project.finished(project.kvstudy("hosts", "check", file))
     assert code == 0 and "in use" not in out, out + err
 
