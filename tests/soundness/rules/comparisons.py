@@ -29,7 +29,9 @@ from run_maker import RunMaker
 PER_PAGE, RUNS, LINES = 24, 6, 6
 # So many refute a rule that is wrong on 40 % of pages in 96 of 100 tries; of the shape that such a rule was
 # found with, since a page takes a quarter of a second.
-PAGES_SHORT = 24
+PAGES, PAGES_OF_OTHERS, PAGES_SHORT = 300, 100, 24
+FOUND_WITH = "heavy tails"
+MOST_FALSE = "skewed"
 SHAPES = {
     "heavy tails": lambda generator, size: np.exp(0.1 * generator.standard_t(3, size)),
     "very heavy tails": lambda generator, size: np.exp(0.1 * generator.standard_t(1.5, size)),
@@ -322,8 +324,8 @@ SIMULATIONS = [
             "a page's words",
             f"pages with a false word, {PER_PAGE} comparisons of {RUNS} runs a side, {shape}",
             false_pages(shape),
-            300,
-            PAGES_SHORT if shape == "heavy tails" else 4,
+            PAGES if shape in (FOUND_WITH, MOST_FALSE) else PAGES_OF_OTHERS,
+            PAGES_SHORT if shape == FOUND_WITH else 4,
             at_most=ALPHA,
         )
         for shape in SHAPES
@@ -333,7 +335,7 @@ SIMULATIONS = [
             "a page's words",
             f"pages with a false word, {PER_PAGE} comparisons of 5 runs beside {after}, {shape}",
             false_pages(shape, 5, after),
-            300,
+            PAGES_OF_OTHERS,
             4,
             at_most=ALPHA,
             limit=shape in TIGHT,
@@ -392,7 +394,7 @@ SIMULATIONS = [
         "whole microseconds",
         f"pages with a false word, {PER_PAGE} comparisons of 17 µs with 17 µs",
         rounded_false_pages,
-        300,
+        PAGES_OF_OTHERS,
         4,
         at_most=ALPHA,
     ),

@@ -47,7 +47,7 @@ SIMULATIONS = [
         RULE,
         f"found in another, {runs} runs a side, {f'one of {family}' if family > 1 else 'alone'}: {shape}",
         found_in_another(shape, runs, family),
-        600,
+        400,
         60 if family == 1 else 8,
         at_least=goal,
     )
