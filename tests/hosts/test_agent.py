@@ -153,7 +153,8 @@ def test_nothing_that_was_started_outlives_the_agent(tmp_path, end):
     with host_at(tmp_path / "there") as host:
         host.renew()
         child = host.stationed(Keeper, 0).start()
-        assert psutil.pid_exists(child)
+        # Before that it is not tied to its agent yet: one that is killed then leaves it to the next agent.
+        assert wait_until(lambda: psutil.Process(child).name() == "sleep", 10)
         if end == "agent killed":
             os.kill(host._link.pid, signal.SIGKILL)
         else:
