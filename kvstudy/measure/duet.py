@@ -191,8 +191,8 @@ class DuetLaunch:
         if part.unexpected:
             statuses = ", ".join(f"{status}: {count}" for status, count in sorted(part.unexpected.items()))
             side = part.unexpected_of
-            of = f"side {bench.comparison.names[SIDES.index(side)]}: " if side else ""
-            raise RunFailed(f"{of}unexpected answers: {load.workload}: {statuses}")
+            whose = f"; in measured slices {bench.comparison.names[SIDES.index(side)]} alone" if side else ""
+            raise RunFailed(f"unexpected answers: {load.workload}: {statuses}{whose}")
         self._rows += part.rows
         return part
 

@@ -48,8 +48,8 @@ _MEASURED_EXITS = (
 class Part:
     """What one loadgen found. ``clock_step_ns``: by how much the wall clock was set meanwhile. ``rows``: one
     per slice, by the columns of slices.csv. ``samples``: some of the answered requests of each side.
-    ``unexpected``: answers of another status, by status; ``unexpected_of``: the side that gave all of them,
-    or None."""
+    ``unexpected``: answers of another status, by status; ``unexpected_of``: the side that alone gave such in
+    measured slices, or None."""
 
     rows: list[dict]
     samples: dict[str, tuple[dict, ...]]
@@ -190,12 +190,12 @@ def run_part(
 def part_of(planned: PlannedPart, result: dict, start_ns: int, attended: Attended, bound_ns: int = 0) -> Part:
     """``bound_ns``: how far the times of the borders may be off those of the slices."""
     load, slices, turn = planned.load, planned.slices, planned.turn
-    times, unexpected = planned.times.after(start_ns), _unexpected(result, load)
+    times = planned.times.after(start_ns)
     return Part(
         slice_rows(result, load, slices, turn, times, attended.borders, bound_ns),
         _samples(result, load, turn),
-        unexpected,
-        _side_of_all(sum(unexpected.values()), result, turn),
+        _unexpected(result, load),
+        _only_side(result, turn),
         attended.clock_step_ns,
     )
 
@@ -368,12 +368,12 @@ def _unexpected(result: dict, load: Load) -> dict[str, int]:
     return {status: count for status, count in result["answers"].items() if status not in expected and count}
 
 
-def _side_of_all(unexpected: int, result: dict, turn: Turn) -> str | None:
-    """The servers' own counts leave the warm-up out, so they may add up to less."""
-    for one in result["alternate"]["servers"]:
-        if unexpected and one["unexpected"] == unexpected:
-            return turn.order["AB".index(one["server"])]
-    return None
+def _only_side(result: dict, turn: Turn) -> str | None:
+    """The servers' own counts leave the warm-up out."""
+    sides = [
+        turn.order["AB".index(one["server"])] for one in result["alternate"]["servers"] if one["unexpected"]
+    ]
+    return sides[0] if len(sides) == 1 else None
 
 
 def _result(path: Path) -> dict:

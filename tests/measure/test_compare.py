@@ -474,7 +474,8 @@ def test_the_side_that_alone_answers_another_status_is_named(project):
         compare={"launches": 1},
     )
     code, _, err = project.finished(project.kvstudy("compare", path))
-    assert code == 1 and "failed: side subject=loses: unexpected answers: get: 404: " in err, err
+    assert code == 1 and "failed: unexpected answers: get: 404: " in err, err
+    assert "; in measured slices subject=loses alone" in err, err
     assert project.processes() == []
 
 
