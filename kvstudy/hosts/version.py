@@ -14,10 +14,11 @@ from pathlib import Path
 import kvstudy
 from kvstudy.errors import KvstudyError
 
-HINT = (
-    "bring the files of this checkout there (rsync), changes that are not committed too, and run make setup "
-    "there; kvstudy hosts check says more"
+REMEDY = (
+    "bring the files of this checkout there (rsync), changes that are not committed too, "
+    "and run make setup there"
 )
+HINT = f"{REMEDY}; kvstudy hosts check says more"
 NEVER_THERE = "present"  # the room whose code no host executes
 
 

@@ -20,7 +20,7 @@ from kvstudy.hosts.cluster import INSTALL, Hosts
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostEntry, HostsFile
 from kvstudy.hosts.ssh import Remote, Unreachable, remotes
-from kvstudy.hosts.version import code_digest
+from kvstudy.hosts.version import REMEDY, code_digest
 from kvstudy.measure.host_facts import host_facts
 from kvstudy.units import format_bytes
 
@@ -87,9 +87,7 @@ def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
         found.wrong.append(f"python must be {'.'.join(minor)}, as here: name another one under ssh: python")
     if facts.get("kvstudy") != code_digest():
         found.wrong.append(
-            f"kvstudy must be {code_digest()}, as here, and is {facts.get('kvstudy') or 'older'}: bring the "
-            "files of this checkout there (rsync), changes that are not committed too, and run make setup "
-            "there"
+            f"kvstudy must be {code_digest()}, as here, and is {facts.get('kvstudy') or 'older'}: {REMEDY}"
         )
     if facts["dask"] != dask:
         found.wrong.append(f"Dask must be {dask}, as here: pip install distributed=={dask}")
