@@ -17,7 +17,6 @@ import java.util.Objects;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import kv.lsm.LsmStore;
-import kv.lsm.RangeCursor;
 import kv.lsm.Store;
 import kv.lsm.StoreOptions;
 import kv.lsm.WalMode;
@@ -55,14 +54,7 @@ class RepairTest {
     }
 
     private static Map<String, String> entries(Path store) {
-        Map<String, String> found = new TreeMap<>();
-        try (Store opened = LsmStore.open(options(store));
-                RangeCursor cursor = opened.range(new byte[0], null)) {
-            while (cursor.next()) {
-                found.put(new String(cursor.key()), new String(cursor.value()));
-            }
-        }
-        return found;
+        return Entries.of(options(store));
     }
 
     private Path oldStore(String name) throws IOException {

@@ -127,20 +127,20 @@ final class LogReplay {
     private void passOver(Log log) {
         worthless.add(log.number);
         try {
-            if (hasContent(log, log.reader().read(0, record -> {}))) {
-                withContent.add(log.number);
-            }
+            noteContent(log, log.reader().read(0, record -> {}));
         } catch (CorruptionException e) { // nobody needs it, but there is something in it
             withContent.add(log.number);
         }
     }
 
-    private boolean hasContent(Log log, WriteAheadLogReader.Result result) {
+    private void noteContent(Log log, WriteAheadLogReader.Result result) {
         boolean mayBeLog = WriteAheadLogFormat.mayBeLog(log.address, log.file.bytes());
         if (!mayBeLog) {
             notLogs.add(log.number);
         }
-        return result.records() > 0 || !mayBeLog;
+        if (result.records() > 0 || !mayBeLog) {
+            withContent.add(log.number);
+        }
     }
 
     /// Closes the files that no memtable took over.
@@ -206,9 +206,7 @@ final class LogReplay {
     }
 
     private void note(Log log, WriteAheadLogReader.Result result, long knownEnd) {
-        if (hasContent(log, result)) {
-            withContent.add(log.number);
-        }
+        noteContent(log, result);
         droppedBytes += result.droppedBytes();
         // what lies behind the known end was dropped by an earlier opening already
         boolean broken = knownEnd > 0 ? result.end() < knownEnd : result.droppedBytes() > 0;

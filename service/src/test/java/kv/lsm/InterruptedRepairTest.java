@@ -6,8 +6,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.stream.Stream;
+import kv.Entries;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.ForwardingDisk;
 import kv.lsm.disk.RealDisk;
@@ -121,14 +121,7 @@ class InterruptedRepairTest {
     }
 
     private static Map<String, String> entries(Path store) {
-        Map<String, String> found = new TreeMap<>();
-        try (Store opened = LsmStore.open(options(store));
-                RangeCursor cursor = opened.range(new byte[0], null)) {
-            while (cursor.next()) {
-                found.put(new String(cursor.key()), new String(cursor.value()));
-            }
-        }
-        return found;
+        return Entries.of(options(store));
     }
 
     private static boolean isCutOff(Path store, int calls) {
