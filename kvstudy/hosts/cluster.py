@@ -205,11 +205,8 @@ class Hosts:
 
 def _check_is_of(file: HostsFile, facts: dict) -> None:
     """A worker is known by its host's name: of another file's cluster it may be on another machine."""
-    others = {
-        name: facts["hosts"].get(name)
-        for name, entry in file.hosts.items()
-        if facts["hosts"].get(name) != entry.address
-    }
+    known = facts.get("hosts", {})
+    others = {name: known.get(name) for name, entry in file.hosts.items() if known.get(name) != entry.address}
     if others:
         where = ", ".join(f"{name} {f'is at {at}' if at else 'is not in it'}" for name, at in others.items())
         raise KvstudyError(
@@ -291,7 +288,8 @@ def _worker(remote: Remote, folder: Path, facts: dict) -> int:
 
 
 def _folder_of(remote: Remote, facts: dict) -> str:
-    return f"{remote.folder}/cluster/{facts['name']}"
+    """Of one that an older kvstudy has put up, ``cluster`` itself."""
+    return f"{remote.folder}/cluster/{facts.get('name', '')}"
 
 
 def _wait_for_worker(remote: Remote, facts: dict) -> None:

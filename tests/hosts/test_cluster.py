@@ -224,6 +224,21 @@ def test_what_goes_with_a_cluster_is_its_own_and_lies_in_a_folder_of_ours(
         assert not left.parents[1].exists()  # the last one takes the folder of all with it
 
 
+def test_a_cluster_of_an_older_kvstudy_is_taken_down_and_not_used(tmp_path, file, monkeypatch):
+    """Its notes have neither a name nor its hosts."""
+    left = tmp_path / "perf" / "cluster" / "key.pem"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    (tmp_path / "perf" / MARKER).touch()
+    monkeypatch.setattr(cluster, "remotes", lambda file: [ThisMachine("a", "127.0.0.1", file)])
+    facts = {"scheduler": "tls://127.0.0.1:1", "pid": None, "workers": {"a": 4_000_000}}
+    monkeypatch.setattr(cluster, "running", lambda _work: facts)
+    with pytest.raises(KvstudyError, match="is of another file of hosts: a is not in it, b is not in it"):
+        cluster.Hosts(HostsFile.load(file), tmp_path, lambda *_: None).__enter__()
+    assert cluster._take_down(HostsFile.load(file), facts) == []
+    assert not left.exists()
+
+
 def test_a_cluster_that_cannot_be_used_is_taken_down_by_who_has_put_it_up(tmp_path, file, monkeypatch):
     facts = {"hosts": {"a": "127.0.0.1", "b": "127.0.0.2"}, "scheduler": "tls://127.0.0.1:1"}
     ended = []
