@@ -208,8 +208,8 @@ soundness: setup ## simulations of every rule: how often does it say something f
 tail-causes: build ## plant three causes of slow answers in real runs: is each one named? (about 13 min, on a quiet machine)
 	$(BIN)/python -m pytest -q -s tests/planted/tail_causes.py
 
-duet-power: build ## real duets of nothing and of planted changes: which words are said? (5 h: DUETS=5 of each change, FALSE=20 of nothing, of GET and of PUT); goes on from tests/planted/duet-power.jsonl
-	$(BIN)/python tests/planted/duet_power.py --duets $(or $(DUETS),5) --false $(or $(FALSE),20) --within $(WITHIN) $(if $(ONLY),--only $(ONLY)) --write tests/planted/duet-power.md
+duet-power: build ## real duets of nothing and of planted changes: which words are said? (4 h: CHANGED=5 of each change, UNCHANGED=10 of nothing, of GET and of PUT; BUSY=1: of nothing, while you work here); goes on from tests/planted/duet-power.jsonl
+	$(BIN)/python tests/planted/duet_power.py --changed $(or $(CHANGED),5) --unchanged $(or $(UNCHANGED),10) --within $(WITHIN) $(if $(ONLY),--only $(ONLY)) $(if $(BUSY),--busy) --write tests/planted/duet-power.md
 
 violations: build ## real runs made to break each rule of validity: does each check notice? (about 1 min)
 	$(BIN)/python -m pytest -q -s tests/planted/violations.py

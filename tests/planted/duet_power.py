@@ -1,8 +1,8 @@
 """What duets say of nothing, and of changes of known size: real duets of the service beside itself, with an
 agent that plants the change.
 
-    python tests/planted/duet_power.py [--duets 5] [--false 20] [--within 10m] [--only KIND] [--write FILE]
-    (make duet-power)
+    python tests/planted/duet_power.py [--changed 5] [--unchanged 10] [--within 10m] [--only KIND] [--busy]
+                                       [--write FILE]        (make duet-power)
 
     nothing     the same on both sides: is a word said that is false, and how often "the same"?
     cpu-5       every request burns 5 % of its CPU: dearer?
@@ -15,7 +15,9 @@ without a change goes on until all measures are decided, for at most LAUNCHES_OF
 finished duet said is a line of --outcomes, which is committed, so the script may be interrupted and go on
 another day and on another machine of the kind; an interrupted duet goes on only where its launches lie. How
 much 5 % is, is measured first: the median of CPU per request and of p50 of the duets without a change. On a
-machine that is not quiet launches do not count, and the table says how many did."""
+machine that is not quiet launches do not count, and the table says how many did. With --busy other work goes
+on here meanwhile: then only duets without a change are measured, and noted as such, since no false word may
+be said there either."""
 
 import argparse
 import hashlib
@@ -60,6 +62,7 @@ SHORT = {
 EVERY, WAIT_NS = 50, 1_000_000
 AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
 OUTCOMES = Path(__file__).with_name("duet-power.jsonl")
+Key = tuple[str, str, int, bool]  # kind, workload, number, whether the machine was quiet
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class Result:
 @dataclass(frozen=True)
 class Outcome:
     """What one finished duet said: a line of the file of outcomes. ``launches``: all that were begun;
-    ``widths``: by measure, see ``_widths``."""
+    ``widths``: by measure, see ``_widths``; ``is_quiet``: nobody worked on the machine meanwhile."""
 
     kind: str
     workload: str
@@ -115,6 +118,11 @@ class Outcome:
     launches: int
     results: tuple[Result, ...]
     widths: dict[str, tuple[float, float]]
+    is_quiet: bool = True
+
+    @property
+    def key(self) -> Key:
+        return self.kind, self.workload, self.number, self.is_quiet
 
     @classmethod
     def from_line(cls, line: str) -> "Outcome":
@@ -138,8 +146,8 @@ def main() -> None:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--duets", type=int, default=5, help="of each planted change and workload")
-    arguments.add_argument("--false", type=int, default=20, help="without a change, of each workload")
+    arguments.add_argument("--changed", type=int, default=5, help="of each planted change and workload")
+    arguments.add_argument("--unchanged", type=int, default=10, help="without a change, of each workload")
     arguments.add_argument("--within", default="10m")
     arguments.add_argument("--launches", type=int, help="of a duet at most: 1 tells how long one takes")
     arguments.add_argument("--rate", type=float, default=20_000.0)
@@ -147,6 +155,9 @@ def main() -> None:
         "--only", action="append", choices=[kind.name for kind in KINDS], help="these kinds only"
     )
     arguments.add_argument("--workload", action="append", choices=WORKLOADS)
+    arguments.add_argument(
+        "--busy", action="store_true", help="other work goes on here: only what is without a change, noted so"
+    )
     arguments.add_argument(
         "--tiny",
         action="store_true",
@@ -161,20 +172,24 @@ def main() -> None:
     given = arguments.parse_args()
     root, kinds, workloads = (
         project_root(),
-        [kind for kind in KINDS if not given.only or kind.name in given.only],
+        [
+            kind
+            for kind in KINDS
+            if (not given.only or kind.name in given.only) and not (given.busy and kind.is_changed)
+        ],
         given.workload or WORKLOADS,
     )
     outcomes = given.outcomes or (work_root(root) / "planted" / "tiny.jsonl" if given.tiny else OUTCOMES)
     agent, known = built_agent(root), recorded(outcomes)
     try:
-        for number in range(1, max(given.duets, given.false) + 1):
+        for number in range(1, max(given.changed, given.unchanged) + 1):
             for workload in workloads:
                 for kind in kinds:
-                    wanted = given.duets if kind.is_changed else given.false
-                    if number <= wanted and (kind.name, workload, number) not in known:
+                    wanted = given.changed if kind.is_changed else given.unchanged
+                    if number <= wanted and (kind.name, workload, number, not given.busy) not in known:
                         found = measure(root, agent, kind, workload, number, known, given)
                         if found:
-                            known[kind.name, workload, number] = found
+                            known[found.key] = found
                             record(outcomes, found)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
@@ -184,11 +199,10 @@ def main() -> None:
         given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def recorded(file: Path) -> dict[tuple[str, str, int], Outcome]:
-    """By kind, workload and number."""
+def recorded(file: Path) -> dict[Key, Outcome]:
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     found = [Outcome.from_line(line) for line in lines]
-    return {(one.kind, one.workload, one.number): one for one in found}
+    return {one.key: one for one in found}
 
 
 def record(file: Path, outcome: Outcome) -> None:
@@ -228,7 +242,7 @@ def measure(
     kind: Kind,
     workload: str,
     number: int,
-    known: dict[tuple[str, str, int], Outcome],
+    known: dict[Key, Outcome],
     given: argparse.Namespace,
 ) -> Outcome | None:
     """None where nothing was found: then the duet was not asked, and is the next time. One of which too few
@@ -243,7 +257,8 @@ def measure(
         return None
     burn_ns = round(kind.share * (usual_ns or 0))
     change = f"burn={burn_ns},every={EVERY if kind.waits else 0},wait={WAIT_NS}"
-    one = planned(agent, kind, workload, change, 1000 * number + KINDS.index(kind), given)
+    seed = 1000 * number + KINDS.index(kind) + (500 if given.busy else 0)
+    one = planned(agent, kind, workload, change, seed, given)
     print(f"{workload} {kind.name} {number}: {change}", file=sys.stderr, flush=True)
     try:
         # One that was interrupted goes on: its number is in its seed, so it is no other.
@@ -286,6 +301,7 @@ def outcome_of(
             for one in duet.results
         ),
         widths=widths,
+        is_quiet=not given.busy,
     )
 
 
@@ -340,12 +356,12 @@ def planned(
     return replace(one, loads=loads, names=("as it is", "planted"))
 
 
-def unchanged(known: dict[tuple[str, str, int], Outcome], workload: str, measure: str) -> float | None:
-    """What the measure is without a change, in ns; None where no duet says it."""
+def unchanged(known: dict[Key, Outcome], workload: str, measure: str) -> float | None:
+    """What the measure is without a change on a quiet machine, in ns; None where no duet says it."""
     found = [
         one.a
-        for (kind, of, _), outcome in known.items()
-        if (kind, of) == (KINDS[0].name, workload) and (one := outcome.of(measure))
+        for (kind, of, _, is_quiet), outcome in known.items()
+        if is_quiet and (kind, of) == (KINDS[0].name, workload) and (one := outcome.of(measure))
     ]
     return statistics.median(found) if found else None
 
@@ -368,30 +384,42 @@ def table(known: list[Outcome], kinds: list[Kind], workloads: list[str]) -> list
     ]
     for kind in kinds:
         for workload in workloads:
-            outcomes = [one for one in known if (one.kind, one.workload) == (kind.name, workload)]
-            if outcomes:
-                lines.append(_row(kind, workload, outcomes))
+            for is_quiet, beside in ((True, ""), (False, ", beside other work")):
+                outcomes = [
+                    one
+                    for one in known
+                    if (one.kind, one.workload, one.is_quiet) == (kind.name, workload, is_quiet)
+                ]
+                if outcomes:
+                    lines.append(_row(kind, workload + beside, outcomes))
     lines += [
         "",
         (
             "Without a change, by measure: words asked for and false ones (any but *the same* and *cannot "
-            "tell*), and how often *the same*."
+            "tell*), and how often *the same*, of duets on a quiet machine and beside other work."
         ),
         "",
-        "| measure | asked for | false | the same | cannot tell |",
-        "|---|---|---|---|---|",
+        "| measure | asked for | false | the same, quiet | the same, beside other work | cannot tell |",
+        "|---|---|---|---|---|---|",
     ]
     nothing = [one for one in known if one.kind == KINDS[0].name and one.workload in workloads]
     for loop, measures in launches.MEASURES.items():
         for measure in measures:
-            found = [one for outcome in nothing if (one := outcome.of(measure, loop))]
-            words = [one.word for one in found if one.launches >= FIRST_LOOK]
+            words = [
+                (outcome.is_quiet, one.word)
+                for outcome in nothing
+                if (one := outcome.of(measure, loop)) and one.launches >= FIRST_LOOK
+            ]
             if words:
-                same = sum(word.startswith("the same") for word in words)
-                unknown = words.count(CANNOT_TELL)
+                unknown = sum(word == CANNOT_TELL for _, word in words)
+                same = {
+                    which: [word.startswith("the same") for is_quiet, word in words if is_quiet == which]
+                    for which in (True, False)
+                }
                 lines.append(
-                    f"| {measure} ({loop}) | {len(words)} | {len(words) - same - unknown} | {same} | "
-                    f"{unknown} |"
+                    f"| {measure} ({loop}) | {len(words)} | "
+                    f"{len(words) - sum(map(sum, same.values())) - unknown} | "
+                    f"{' | '.join(f'{sum(one)} of {len(one)}' for one in same.values())} | {unknown} |"
                 )
     lines += [
         "",
@@ -404,7 +432,7 @@ def table(known: list[Outcome], kinds: list[Kind], workloads: list[str]) -> list
         "|---|---|---|---|",
     ]
     for measure in (launches.P50, launches.CPU):
-        widths = [one.widths[measure] for one in nothing if measure in one.widths]
+        widths = [one.widths[measure] for one in nothing if measure in one.widths and one.is_quiet]
         if widths:
             ratios = [heaps / pairs for pairs, heaps in widths]
             lines.append(

@@ -13,20 +13,23 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
 /// Plants a change of known size into the service as it is shipped: every GET and every write of its store burns so
-/// many nanoseconds,
-/// and every so manieth waits.
+/// many nanoseconds, and every so manieth waits.
 ///
 /// `java -javaagent:planted.jar=burn=900,every=50,wait=1000000 -jar kv-service.jar …`; with `burn=0` nothing but the
-/// call itself is
-/// added, so that both sides of a comparison have it.
+/// call itself is added, so that both sides of a comparison have it.
+///
+/// A service whose requests do not come by what was planted ends with code 3 and says so: a change that is not there
+/// would be called *the same*, and rightly.
 public final class PlantedAgent {
     private static final String STORE = "kv/lsm/LsmStore";
-    private static final Set<String> CALLED_BY_REQUESTS = Set.of("get([B)[B", "tryBegin([B[B)Lkv/lsm/PendingWrite;");
+    private static final Set<String> CALLED_BY_REQUESTS = Set.of("get([B[BZ)[B", "tryBegin([B[B)Lkv/lsm/PendingWrite;");
+    private static final int NOTHING_IS_PLANTED = 3;
 
     private static long burnNanos;
     private static int every;
     private static long waitNanos;
     private static final AtomicInteger calls = new AtomicInteger();
+    private static boolean isReached;
 
     private PlantedAgent() {}
 
@@ -42,10 +45,21 @@ public final class PlantedAgent {
             }
         }
         instrumentation.addTransformer(new Planting());
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            if (!isReached) {
+                end("no request came by " + CALLED_BY_REQUESTS);
+            }
+        }));
+    }
+
+    private static void end(String why) {
+        System.err.println("error: nothing is planted: " + why);
+        Runtime.getRuntime().halt(NOTHING_IS_PLANTED);
     }
 
     /// Called at the beginning of each planted method.
     public static void act() {
+        isReached = true;
         if (burnNanos > 0) {
             long end = System.nanoTime() + burnNanos;
             while (System.nanoTime() < end) {
@@ -79,8 +93,7 @@ public final class PlantedAgent {
             var parsed = file.parse(bytes);
             long found = parsed.methods().stream().filter(Planting::isCalledByRequests).count();
             if (found != CALLED_BY_REQUESTS.size()) {
-                System.err.println("error: nothing to plant into: " + CALLED_BY_REQUESTS + ", found " + found);
-                Runtime.getRuntime().halt(3);
+                end(CALLED_BY_REQUESTS + " are not all there: " + found);
             }
             return file.transformClass(
                     parsed, ClassTransform.transformingMethodBodies(Planting::isCalledByRequests, calling));
