@@ -145,9 +145,13 @@ def looked_at(logs: Sequence[float], same_within: float, lost: Sequence[bool] | 
     low, high = _interval(found)
     ratio = float(now.location[0])
     margin = math.log1p(same_within)
+    # Nor is it the same beside an interval that an odd launch takes beyond the margin: that of one look may
+    # be outvoted by fewer launches than the interval is.
+    is_beyond = bool(now.below[0] or now.above[0]) and (low <= -margin or high >= margin)
     taken_back = (
         not now.is_typical[0] and now.least[0] <= 0 <= now.most[0],
         abs(ratio) >= margin
+        or is_beyond
         or (not now.is_typical[0] and (now.least[0] <= -margin or now.most[0] >= margin)),
     )
     return {

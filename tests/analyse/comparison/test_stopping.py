@@ -77,6 +77,15 @@ def test_the_interval_excludes_one_exactly_where_an_uncorrected_look_does():
         assert (found["p"] <= 0.05) == (not found["low"] <= 1 <= found["high"])
 
 
+def test_the_same_is_not_said_beside_an_interval_that_an_odd_launch_takes_beyond_the_margin():
+    said = {}
+    for count in range(looks.FIRST_LOOK, 18):
+        (found,) = stopping.measure_results(values(p50=[-0.28, *noisy(0, count - 1, 0.002)]), PRIMARY, 0.05)
+        assert (found.word == SAME) == (found.low > 1 / 1.05 and found.high < 1.05), count
+        said[count] = found.word
+    assert set(said.values()) == {SAME, CANNOT_TELL}
+
+
 def test_the_primary_measure_is_not_corrected_for_the_others_and_these_are_for_one_another():
     logs = noisy(0.011, 12, 0.011)
     alone, beside = words(p50=logs), words(p50=logs, p90=logs, cpu=logs, rate=logs)
