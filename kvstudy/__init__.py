@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 # file, and `kvstudy --help` needs no pandas.
 _API = (
     "columns",
+    "dataset",
     "events",
     "histogram",
     "intervals",

@@ -12,10 +12,11 @@ are read when they are asked for, and read again only when runs came or went.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from numbers import Real
 
 import pandas as pd
+import pyarrow.dataset as ds
 from hdrh.histogram import HdrHistogram
 
 from kvstudy import workers
@@ -27,6 +28,7 @@ from kvstudy.project import EXPORT_VARIABLE, project_root, workloads_root
 
 __all__ = [
     "columns",
+    "dataset",
     "events",
     "histogram",
     "intervals",
@@ -85,12 +87,24 @@ def validity(source: str = "study", columns: list[str] | None = None, **selectio
 
 def columns(table: str) -> pd.DataFrame:
     """Name, type and meaning of every column of ``table``."""
-    if table not in schema.TABLES:
-        raise KvstudyError(f"no such table: {table}", f"tables: {', '.join(schema.TABLES)}")
+    _check_table(table)
     return pd.DataFrame(
         [(one.name, one.dtype, one.meaning) for one in schema.TABLES[table]],
         columns=["column", "type", "meaning"],
     )
+
+
+def dataset(table: str, source: str = "study", **selection: object) -> ds.Dataset:
+    """``table`` as a pyarrow Dataset, of the runs whose columns have these values. Nothing is read until rows
+    are asked for, and then only the columns and rows that are: for more than fits into memory, and for who
+    asks in SQL. KvstudyError for an unknown table or column, and for a value that no run has."""
+    _check_table(table)
+    wanted = {column: _listed(value) for column, value in selection.items() if value is not None}
+    _check_columns(wanted, schema.names("runs"))
+    whole = _study("all" if "run_id" in wanted and source == "study" else source)
+    for column, values in wanted.items():
+        _check_values(column, values, whole.runs[column])
+    return whole.select(**wanted).dataset(table)
 
 
 def histogram(
@@ -137,12 +151,8 @@ def _table(name: str, source: str, columns: list[str] | None, selection: dict[st
     wanted = {column: _listed(value) for column, value in selection.items() if value is not None}
     columns = None if columns is None else _listed(columns)
     own = set(schema.names(name))
-    for column in [*wanted, *(columns or [])]:
-        if column not in own and (column not in schema.names("runs") or column not in wanted):
-            raise KvstudyError(
-                f"no such column: {column}",
-                schema.nearest(column, [*schema.names(name), *schema.names("runs")]),
-            )
+    _check_columns(wanted, [*schema.names(name), *schema.names("runs")])
+    _check_columns(columns or [], schema.names(name))
     of_rows = {column for column in wanted if column in own and column != "run_id" and name != "runs"}
     whole = _study("all" if "run_id" in wanted and source == "study" else source)
     of_runs = {column: values for column, values in wanted.items() if column not in of_rows}
@@ -157,6 +167,17 @@ def _table(name: str, source: str, columns: list[str] | None, selection: dict[st
             _check_values(column, missing, whole.columns(name, column)[column])
         rows = rows[rows[column].isin(wanted[column])]
     return rows[columns or read].reset_index(drop=True).copy()
+
+
+def _check_table(table: str) -> None:
+    if table not in schema.TABLES:
+        raise KvstudyError(f"no such table: {table}", f"tables: {', '.join(schema.TABLES)}")
+
+
+def _check_columns(asked: Iterable[str], known: Collection[str]) -> None:
+    for column in asked:
+        if column not in known:
+            raise KvstudyError(f"no such column: {column}", schema.nearest(column, known))
 
 
 def _missing(values: list, column: pd.Series) -> list:

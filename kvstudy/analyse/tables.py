@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 import pandas as pd
+import pyarrow.dataset as ds
 
 from kvstudy import project
 from kvstudy.analyse import schema
@@ -119,6 +120,13 @@ class Tables(_Held):
         if key not in self._found:
             self._found[key] = work(self, *arguments)
         return self._found[key]
+
+    def dataset(self, table: str) -> ds.Dataset:
+        """Rows of these runs that nobody has read yet. KvstudyError where all of them are in memory."""
+        for held in vars(self).values():
+            if isinstance(held, StoredRows):
+                return held.stored.dataset(table, self.runs["run_id"])
+        raise KvstudyError("these tables are in memory already", f"use the frame: {table}")
 
     def select(self, **columns: object) -> "Tables":
         """Runs whose column equals the value (or is in it, for a list, tuple or set), and their rows in every

@@ -14,7 +14,7 @@ from kvstudy.analyse import percentile_grid, rates, tail
 from kvstudy.analyse import published as published_numbers
 from kvstudy.analyse.answers import factors
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, WORDS
-from kvstudy.analyse.conditions import hosts_in_words
+from kvstudy.analyse.conditions import NOT_RECORDED, hosts_in_words
 from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
 from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.published import Published
@@ -22,7 +22,6 @@ from kvstudy.analyse.replication import profile_shares as replication_shares
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import capacity, claim_text, false_words, series, words
 from kvstudy.present.spreads import spread
-from kvstudy.record.run_folder import open_run
 
 WHO = ["workload", "generator", "variant", "label", "connections", "threads", "offered_rate_rps"]
 _WHERE = ["workload", "connections", "offered rate"]  # of a comparison's row
@@ -127,15 +126,12 @@ def provenance(tables: Tables) -> pd.DataFrame:
 
 
 def _machines(tables: Tables) -> list[str]:
-    """CPU, cores and kernel of every machine that runs were measured on, as machine.json tells them."""
-    found = set()
-    for run_id in tables.runs["run_id"]:
-        if run_id in tables.folders:
-            machine = open_run(tables.folders[run_id]).machine
-            found.add(
-                ", ".join(str(machine[key]) for key in ("cpu_model", "cores", "kernel") if key in machine)
-                or "not recorded"
-            )
+    """CPU, cores and kernel of every machine that runs were measured on."""
+    known = [json.loads(text) if text != NOT_RECORDED else {} for text in tables.runs["machine"].unique()]
+    found = {
+        ", ".join(str(one[key]) for key in ("cpu_model", "cores", "kernel") if key in one) or NOT_RECORDED
+        for one in known
+    }
     return sorted(found) or [words.MISSING]
 
 

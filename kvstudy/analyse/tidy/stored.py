@@ -63,15 +63,19 @@ class Stored:
         raise self._lost()
 
     def dataset(self, table: str, run_ids: Iterable[str] | None = None) -> ds.Dataset:
-        """The files of the parts that hold these runs (None: of all), for who filters by other columns or
-        asks in SQL; it may hold rows of other runs."""
+        """Rows of these runs (None: of all) as they lie in their parts, for who filters by other columns or
+        asks in SQL: nothing is read yet."""
         wanted = set(self._seals if run_ids is None else run_ids)
-        files = [
-            self._file(name, table)
+        held = {
+            name: content["runs"].keys()
             for name, content in self._parts.items()
             if table in content["files"] and wanted & content["runs"].keys()
-        ]
-        return ds.dataset([str(file) for file in files], schema=schema.arrow_schema(table), format="parquet")
+        }
+        files = [str(self._file(name, table)) for name in held]
+        found = ds.dataset(files, schema=schema.arrow_schema(table), format="parquet")
+        if all(runs <= wanted for runs in held.values()):
+            return found
+        return found.filter(ds.field("run_id").isin(sorted(wanted)))
 
     def _open(self) -> None:
         for _ in range(_ATTEMPTS):

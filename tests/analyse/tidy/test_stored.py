@@ -68,4 +68,7 @@ def test_another_program_reads_the_parts_as_a_dataset(make_run, built):
     )
     assert set(rows["run_id"].to_pylist()) == {"a", "b"}
     assert len(stored.dataset("percentiles", ["b"]).files) == 1
+    make_run("c", experiment="rates")
+    of_one = Stored(built()).dataset("percentiles", ["c"])
+    assert len(of_one.files) == 1 and set(of_one.to_table()["run_id"].to_pylist()) == {"c"}
     assert stored.dataset("stacks").schema.names == schema.names("stacks")
