@@ -355,6 +355,11 @@ def compare(
                     f"no launch was completed; the first: {duet.launches[0].facts['outcome']}",
                     f"see {duet.launches[0].path}",
                 )
+            if duet.launches and not duet.answering:
+                raise KvstudyError(
+                    f"no launch counts, of {len(duet.launches)}: others used the machine",
+                    "when it is quiet: the same command with --resume --patience 30m",
+                )
         except KvstudyError as error:
             if len(files) == 1:
                 raise
@@ -655,13 +660,22 @@ def findings() -> None:
     metavar="PATH",
     help="Only GET this path, by a script that you can change: experiments/NAME.lua.",
 )
-def new(name: str, words: str | None, url: str | None, ready: str, path: str, get: str | None) -> None:
+@click.option("--replace", is_flag=True, help="In the place of a file of that name.")
+def new(
+    name: str,
+    words: str | None,
+    url: str | None,
+    ready: str,
+    path: str,
+    get: str | None,
+    replace: bool,
+) -> None:
     """Write an experiment for a service of your own, experiments/NAME.yaml, and try it once."""
     from kvstudy.measure.new import try_service, write
 
     _refuse_together("url", "ready")
     _refuse_together("get", "path")
-    file = write(name, project_root(), words, url, ready, path, get)
+    file = write(name, project_root(), words, url, ready, path, get, replace)
     click.echo(f"written: {file}")
     try:
         for line in try_service(file, project_root(), get):

@@ -22,7 +22,7 @@ run both writes and deletes, a key may be there or not, and what is there must b
 import hashlib
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Protocol
@@ -35,6 +35,7 @@ from kvstudy.plan.subject import SubjectSpec
 
 FILLED_SAMPLE = 200
 _ACKNOWLEDGED = range(200, 300)
+_READ_BACK = {"PUT", "DELETE"}
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,9 @@ class Expected:
 def check_data(
     subject: ReadableSubject, configuration: Configuration, answers: Answers, seed: int
 ) -> DataCheck | None:
-    """None where nothing can be asked for. ``seed``: of the run, from which the sample of its fill is
-    drawn."""
-    spec = configuration.spec
-    written = {
-        _target_of_get(spec, target): right for target, right in sampled_writes(answers.sample).items()
-    }
+    """None where nothing can be asked for. ``seed``: of the run, from which the sample of its fill is drawn.
+    RunFailed where an experiment asks for what cannot be read back."""
+    written = _written((configuration,), answers.sample)
     expected = _filled(configuration, seed) | written
     parts = [
         part
@@ -100,10 +98,21 @@ def check_sample(
         if any(one.method == "DELETE" for one in loads)
         else {target: right for one in loads for target, right in _filled(one, seed).items()}
     )
-    expected = filled | {
-        _target_of_get(loads[0].spec, target): right for target, right in sampled_writes(sample).items()
-    }
+    expected = filled | _written(loads, sample)
     return _read_back(url, expected) if expected else None
+
+
+def _written(loads: Sequence[Configuration], sample: Iterable[Mapping]) -> dict[str, Expected]:
+    """By what GET is asked for."""
+    sample = list(sample)
+    sent = {one["method"] for one in sample}
+    if sent and not sent & _READ_BACK and any(one.read_back for one in loads):
+        raise RunFailed(
+            "nothing can be read back, as verify asks: of "
+            f"{', '.join(sorted(sent))} nobody knows what GET gives",
+            "leave verify out, or write verify: false",
+        )
+    return {_target_of_get(loads[0].spec, target): right for target, right in sampled_writes(sample).items()}
 
 
 def sampled_writes(sample: Iterable[Mapping]) -> dict[str, Expected]:

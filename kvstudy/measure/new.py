@@ -86,9 +86,11 @@ def write(
     ready: str,
     path: str,
     get: str | None = None,
+    replace: bool = False,
 ) -> Path:
-    """KvstudyError when the file is there already, or what was given is no subject. ``get``: a path that is
-    all that is asked for, by a script beside the experiment; else keys are written and read at ``path``."""
+    """KvstudyError when the file is there already, and is not to be replaced, or what was given is no
+    subject. ``get``: a path that is all that is asked for, by a script beside the experiment; else keys are
+    written and read at ``path``."""
     if not NAME.fullmatch(name):
         raise KvstudyError(
             f"not a name of an experiment: {name!r}", "small letters, digits and -, as my-service"
@@ -96,9 +98,10 @@ def write(
     file = root / "experiments" / f"{name}.yaml"
     script = file.with_suffix(".lua")
     for there in (file, *([script] if get else [])):
-        if there.exists():
+        if there.exists() and not replace:
             raise KvstudyError(
-                f"there is such an experiment already: {there}", "choose another name, or edit it"
+                f"there is such an experiment already: {there}",
+                "choose another name, edit it, or give --replace",
             )
     if get is not None and not PATH.fullmatch(get):
         raise KvstudyError(f"not a path: {get!r}", "it begins with /, as --get '/search?q=x'")
@@ -119,15 +122,18 @@ def write(
         paths=keys if get is None else "",
         workload=PUT_AND_GET if get is None else OWN_SCRIPT.format(name=name),
     )
+    before = {one: one.read_bytes() for one in (file, script) if one.exists()}
     try:
         file.write_text(text, encoding="utf-8")
         if get is not None:
             script.write_text(SCRIPT.format(get=get), encoding="utf-8")
         Experiment.load(file)
     except BaseException as error:
-        file.unlink(missing_ok=True)
-        if get is not None:
-            script.unlink(missing_ok=True)
+        for one in (file, script):
+            if one in before:
+                one.write_bytes(before[one])
+            elif one == file or get is not None:
+                one.unlink(missing_ok=True)
         if isinstance(error, KvstudyError):  # the file that it names is gone again
             what = re.sub(rf"^{re.escape(str(file))}(:\d+)?: ", "", error.message)
             raise type(error)(f"no experiment was written: {what}", error.hint) from None

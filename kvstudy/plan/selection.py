@@ -26,18 +26,18 @@ def selected(plan: Plan, only: Iterable[str]) -> Plan:
             known = sorted({name for run in plan.runs for name in facts_of(run)})
             near = difflib.get_close_matches(key, known, n=1)
             raise ExperimentError(
-                f"--only: no run has such a key: {key}",
+                f"no run has such a key: {key}",
                 f"did you mean {near[0]}?" if near else f"keys: {', '.join(known)}",
             )
         unknown = values - present
         if unknown:
             raise ExperimentError(
-                f"--only: no run has this value: {key}={min(unknown)}",
+                f"no run has this value: {key}={min(unknown)}",
                 f"values: {', '.join(sorted(present))}",
             )
         runs = [run for run in runs if facts_of(run).get(key) in values]
     if not runs:
-        raise ExperimentError(f"--only: no run has all of these: {' '.join(only)}")
+        raise ExperimentError(f"no run has all of these: {' '.join(only)}")
     return replace(plan, runs=runs)
 
 

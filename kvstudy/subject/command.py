@@ -25,7 +25,7 @@ from kvstudy.hosts.adoption import Adoption
 from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
-from kvstudy.subject.evidence.process import cpu_is_quiet, listeners, members
+from kvstudy.subject.evidence.process import cpu_is_quiet, is_jvm, listeners, members
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.jdk import Jdk, find_jdk
@@ -278,9 +278,8 @@ class LiveCommand:
 
     def _jvm_pid(self) -> int:
         for pid in self._members:
-            with suppress(OSError):
-                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "java":
-                    return pid
+            if is_jvm(pid):
+                return pid
         raise RunFailed(f"subject says jvm: true, but none of its processes is a JVM: {self._command.name}")
 
 

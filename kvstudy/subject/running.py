@@ -12,7 +12,14 @@ from kvstudy.errors import KvstudyError, RunFailed
 from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
-from kvstudy.subject.evidence.process import cpu_is_quiet, family, is_own, listeners, only_passes_on
+from kvstudy.subject.evidence.process import (
+    cpu_is_quiet,
+    family,
+    is_jvm,
+    is_own,
+    listeners,
+    only_passes_on,
+)
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.jdk import Jdk
@@ -36,8 +43,15 @@ class Address:
         self.url = spec.url.rstrip("/")
 
     def check(self, profiled: bool) -> None:
-        if why := self._reached()[1]:
+        ip, why = self._reached()
+        if why:
             raise KvstudyError(why, "start it first, or let kvstudy start it: subject: {command: […]}")
+        held = self.holders(ip)
+        if self.jdk and held and not any(map(is_jvm, held)):
+            raise KvstudyError(
+                f"subject says jvm: true, but what answers at {self.url} is no JVM: pid={held[0]}",
+                "leave jvm out",
+            )
 
     @property
     def versions(self) -> dict[str, str]:
@@ -49,6 +63,11 @@ class Address:
         if why:
             raise RunFailed(f"service is not there: {why}")
         return LiveAddress(self, ip)
+
+    def holders(self, ip: str) -> tuple[int, ...]:
+        """Of its port, where that is of this machine; without those that only hand on to another process."""
+        held = listeners(self.port, ip) if is_own(ip) else ()
+        return tuple(pid for pid in held if not only_passes_on(pid))
 
     @property
     def port(self) -> int:
@@ -75,8 +94,7 @@ class LiveAddress:
 
     def __init__(self, address: Address, ip: str):
         self._address = address
-        held = listeners(address.port, ip) if is_own(ip) else ()
-        self._holders = tuple(pid for pid in held if not only_passes_on(pid))
+        self._holders = address.holders(ip)
         self.url = address.url
         self._scraper = Scraper(self.url + address.spec.metrics) if address.spec.metrics else None
         if self._scraper:
@@ -88,8 +106,8 @@ class LiveAddress:
 
     @property
     def profiler(self) -> AttachedProfiler | None:
-        known = self._address.jdk and self._holders
-        return jvm.profiler(self._address.jdk, self._address.root, self._holders[0]) if known else None
+        found = next(filter(is_jvm, self._holders), None) if self._address.jdk else None
+        return jvm.profiler(self._address.jdk, self._address.root, found) if found else None
 
     def check_alive(self, doing: str) -> None:
         if self._holders and not any(map(psutil.pid_exists, self._holders)):

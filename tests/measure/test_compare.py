@@ -309,6 +309,19 @@ def test_a_duet_seals_each_launch_with_both_sides_files_and_every_slice(project)
     assert all("kv/http" in text for text in stacks)
 
 
+def test_a_duet_of_which_no_launch_counts_does_not_end_as_if_it_had_an_answer(project):
+    disturbed = UNDISTURBED.replace("lambda load: None", "lambda load: 'others used half of the CPU'")
+    assert disturbed != UNDISTURBED
+    path = experiment(project, **EMPTY_SIDES | {"compare": TINY_SLICES | {"within": "12s"}})
+    code, out, err = project.finished(project.kvstudy("compare", path, code=disturbed))
+    count = len(sealed_runs(project.raw))
+    assert count and code == 1 and "the time is over" in out and "Traceback" not in err, out + err
+    assert err.splitlines()[-2:] == [
+        f"kvstudy: no launch counts, of {count}: others used the machine",
+        "  when it is quiet: the same command with --resume --patience 30m",
+    ]
+
+
 def test_ctrl_c_keeps_what_is_sealed_and_resume_goes_on_with_the_next_launch(project):
     path = experiment(project, **EMPTY_SIDES)
     interrupting = (
@@ -505,7 +518,7 @@ def test_the_side_that_alone_answers_another_status_is_named(project):
             "slices of several generators cannot be merged: generators=2",
         ),
         (EMPTY_SIDES, ["--same", "none"], 2, "not a percentage: 'none'; as 5%"),
-        (EMPTY_SIDES, ["--workload", "put"], 2, "--only: no run has this value: workload=put"),
+        (EMPTY_SIDES, ["--workload", "put"], 2, "no run has this value: workload=put"),
         (
             EMPTY_SIDES | {"jvm": {"heap": ["48m", "9000g"]}},
             [],

@@ -133,6 +133,15 @@ def test_of_a_key_written_with_two_values_either_is_right_and_a_third_is_wrong(s
         assert check(server, configuration("put"), both) == DataCheck(1, 0, wrong)
 
 
+def test_where_verify_asks_for_what_nobody_can_read_back_the_run_fails_and_says_so(server):
+    asked = configuration("put", verify={"sample": 50})
+    with pytest.raises(RunFailed, match="nothing can be read back, as verify asks: of POST nobody knows"):
+        check(server, asked, writes(range(50), "POST"))
+    server.records = records(range(50))
+    assert check(server, asked, writes(range(50), "POST") + writes([1])) == DataCheck(1, 0, 0)
+    assert check(server, configuration("put"), writes(range(50), "POST")) is None
+
+
 def test_refused_writes_and_reads_are_not_asked_for(server):
     refused = (
         writes(range(50), status=503) + writes(range(50), "GET") + writes(range(50), "DELETE", status=500)

@@ -128,6 +128,12 @@ def test_an_address_is_measured_with_the_cpu_of_the_process_behind_it_and_keeps_
         code, _, err = project.finished(project.kvstudy("run", asked))
         assert code == 0, err
         live.check_alive("after the run")
+        with_jvm = experiment(project, subject={"url": live.url, "name": "there", "jvm": True})
+        code, _, err = project.finished(project.kvstudy("run", with_jvm))
+        assert code == 1 and err.splitlines()[-2:] == [
+            f"kvstudy: subject says jvm: true, but what answers at {live.url} is no JVM: pid={live.pids[0]}",
+            "  leave jvm out",
+        ]
     finally:
         assert live.stop() is None
     (run,) = sealed_runs(project.raw)

@@ -40,6 +40,14 @@ def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):
     assert project.processes() == []
     code, _, err = project.finished(project.kvstudy("new", "my-service", "--command", command()))
     assert code == 1 and "there is such an experiment already: " in err
+    before = (project.root / "experiments" / "my-service.yaml").read_bytes()
+    asked = ("new", "my-service", "--replace", "--ready", "serving on", "--command")
+    code, _, err = project.finished(project.kvstudy(*asked, "cd x && serve"))
+    assert code == 1 and "no line of a shell" in err
+    assert (project.root / "experiments" / "my-service.yaml").read_bytes() == before
+    code, out, err = project.finished(project.kvstudy(*asked, command("x")))
+    assert code == 0 and "stopped in order" in out, err
+    assert (project.root / "experiments" / "my-service.yaml").read_bytes() != before
 
 
 def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(project):

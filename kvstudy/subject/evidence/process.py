@@ -95,6 +95,12 @@ def _takes_all_of(held: IPv4Address | IPv6Address, asked: IPv4Address | IPv6Addr
     return held.is_unspecified and (held.version == 6 or asked.version == 4)
 
 
+def is_jvm(pid: int) -> bool:
+    with suppress(OSError):
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "java"
+    return False
+
+
 def family(pid: int) -> tuple[int, ...]:
     """A process and all below it."""
     with suppress(psutil.Error):
