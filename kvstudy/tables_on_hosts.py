@@ -106,7 +106,7 @@ class _Work:
 
     def done(self) -> Iterator[Task]:
         """Each task when it is done. The first error that no other host would be spared ends it all."""
-        with ThreadPoolExecutor(len(self._hosts)) as threads:
+        with ThreadPoolExecutor(2 * len(self._hosts)) as threads:
             working = [threads.submit(self._work_on, host) for host in self._hosts]
             try:
                 while not all(one.done() for one in working) or not self._made.empty():
@@ -114,6 +114,10 @@ class _Work:
                         yield self._made.get(timeout=STEP_S)
                 for one in working:
                     one.result()
+            except BaseException:  # nobody waits for the parts that are under way
+                self._is_over.set()
+                list(threads.map(lambda host: host.give_up("interrupted"), self._hosts))
+                raise
             finally:
                 self._is_over.set()
         while not self._left.empty():
@@ -138,7 +142,8 @@ class _Work:
                 raise
             except KvstudyError as error:  # it is lost, its disk is full, its code is another
                 self._left.put((number, task))
-                print(f"makes no more tables: {host.named(error).message}", file=sys.stderr)
+                if not self._is_over.is_set():
+                    print(f"makes no more tables: {host.named(error).message}", file=sys.stderr)
                 return
             except BaseException:
                 self._is_over.set()

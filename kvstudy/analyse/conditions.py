@@ -13,6 +13,7 @@ free space, which no two runs share, and limits that touch profiling alone.
 """
 
 import json
+from collections.abc import Iterable, Mapping
 
 from kvstudy.plan.subject import KV_SERVICE, SERVER_PROGRAMS, SUBJECT
 from kvstudy.record.run_folder import SealedRun
@@ -149,15 +150,25 @@ def _digest(facts: dict, program: str) -> str:
 
 
 def hosts_of_run(run: SealedRun) -> str:
-    """Where a run, or a launch of a duet, ran: on hosts JSON of the service's and of what the generators
-    were."""
+    """Where a run, or a launch of a duet, ran: on hosts JSON of the service's, of what the generators were,
+    and of which machines had those names."""
     if not (hosts := run.facts.get("hosts")):
         return ONE_MACHINE
     noted = run.machine.get("hosts") or {}
     generators = {
         name: json.loads(machine_identity(noted.get(name, {}), "{}")) for name in hosts["generators"]
     }
-    return json.dumps({"service": hosts["service"], "generators": generators}, sort_keys=True)
+    names = [name for name in (hosts["service"], *hosts["generators"]) if name]
+    return json.dumps(
+        {"service": hosts["service"], "generators": generators} | machine_ids(noted, names), sort_keys=True
+    )
+
+
+def machine_ids(noted: Mapping[str, dict], names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """``machine_ids``: of each host that noted one; nothing where none did, as before it was noted.
+    ``noted``: facts of the machines by host."""
+    found = {name: known for name in names if (known := noted.get(name, {}).get("machine_id"))}
+    return {"machine_ids": found} if found else {}
 
 
 def has_known_program(service_program: str) -> bool:

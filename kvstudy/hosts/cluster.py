@@ -228,7 +228,7 @@ def _start_scheduler(
 ) -> None:
     """Noted, and known in ``facts``, as soon as it runs. Returns when it can be reached."""
     reached, log = folder / "scheduler.json", folder / "scheduler.log"
-    address = _own_address(next(iter(file.hosts.values())).address)
+    address = own_address(next(iter(file.hosts.values())).address)
     argv = [
         sys.executable, "-P", "-m", MODULE, "scheduler",
         "--address", address, "--file", str(reached), "--tls", str(folder),
@@ -360,7 +360,7 @@ def _end_scheduler(facts: dict) -> None:
             process.kill()
 
 
-def _own_address(other: str) -> str:
+def own_address(other: str) -> str:
     """Under which this machine is reached from there."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:

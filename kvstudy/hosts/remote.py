@@ -8,10 +8,10 @@ runs there (agent.py).
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -55,10 +55,20 @@ class RemoteHost:
         self._given_up: str | None = None
         self._numbers = count(1)
         self._beats = 0
+        self._companions: tuple[RemoteHost, ...] = ()
 
     @property
     def is_lost(self) -> bool:
         return self._lost is not None
+
+    @contextmanager
+    def together_with(self, others: Iterable["RemoteHost"]) -> Iterator[None]:
+        """Who waits for this host gets HostLost when one of the others is lost, too."""
+        self._companions = tuple(others)
+        try:
+            yield
+        finally:
+            self._companions = ()
 
     def renew(self) -> None:
         """A fresh agent. KvstudyError says why there is none: out of reach, in use, another version, a folder
@@ -170,13 +180,18 @@ class RemoteHost:
             with suppress(Exception):
                 self._soon(link.end, timeout_s)
 
-    def _ask(self, kind: str, *payload: object) -> object:
+    def _check_there(self) -> None:
         if self._lost:
             raise HostLost(f"host {self.name} is lost: {self._lost}")
+
+    def _ask(self, kind: str, *payload: object) -> object:
+        self._check_there()
         frame, link = asked(kind, *payload), self._link
         try:
             is_well, packed = wire.unpack(self._answer(self._threads.submit(link.exchange, frame)))
             value = wire.unpack(packed)
+        except _CompanionLost as lost:
+            raise HostLost(lost.message) from None
         except KvstudyError as error:
             self._lose(error.message)
             raise HostLost(f"host {self.name} is lost: {error.message}") from error
@@ -195,13 +210,18 @@ class RemoteHost:
         return error
 
     def _answer(self, asked: Future) -> bytes:
-        """Waits as long as the host is there."""
+        """Waits as long as the host is there, and its companions are."""
         while True:
             try:
                 return asked.result(STEP_S)
             except NotInTime:
                 if self._lost:
                     raise HostLost(self._lost) from None
+                for one in self._companions:
+                    try:
+                        one._check_there()
+                    except HostLost as lost:
+                        raise _CompanionLost(lost.message) from None
 
     def _soon(self, work: Callable[[], T], timeout_s: float) -> T:
         try:
@@ -225,6 +245,10 @@ class RemoteHost:
             except Exception as error:
                 self._lose(_in_words(error))
             time.sleep(BEAT_S)
+
+
+class _CompanionLost(HostLost):
+    """The host that was asked is there."""
 
 
 class _Threads:

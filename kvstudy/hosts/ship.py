@@ -2,13 +2,14 @@
 project.
 
     <folder>/artefacts/<sha256>        each file once, whole: it gets this name when its bytes have this
-                                       digest and are on the disk
+                                       digest and are on the disk; until nobody asks for it any more
     <folder>/tree/<path in project>    links to them: what a measurement asked for, and nothing else
 """
 
 import hashlib
 import os
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from kvstudy.errors import KvstudyError
 from kvstudy.record.durable import to_disk
 
 ARTEFACTS, TREE = "artefacts", "tree"
+UNUSED_MAX_S = 30 * 86_400
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def keep(folder: Path, digest: str, piece: bytes, is_last: bool) -> None:
 
 
 def lay_out(folder: Path, items: list[Item]) -> None:
-    """The tree of these files alone."""
+    """The tree of these files alone. What nobody has asked for in UNUSED_MAX_S goes."""
     tree = folder / TREE
     shutil.rmtree(tree, ignore_errors=True)
     for name in ("experiments", "notebooks"):  # by these a project is known
@@ -81,7 +83,11 @@ def lay_out(folder: Path, items: list[Item]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         source = folder / ARTEFACTS / item.digest
         source.chmod(0o755 if item.is_executable else 0o644)
+        os.utime(source)
         os.link(source, path)
+    for artefact in (folder / ARTEFACTS).iterdir():
+        if artefact.stat().st_mtime < time.time() - UNUSED_MAX_S:
+            artefact.unlink()
 
 
 def _digest(path: Path) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kvstudy.analyse.comparison.launches import BEYOND_MIN, MEASURES, ROUNDS_MIN, TAILS
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
-from kvstudy.analyse.conditions import machine_identity
+from kvstudy.analyse.conditions import machine_identity, machine_ids
 from kvstudy.analyse.duets import Duet as FoundDuet
 from kvstudy.analyse.duets import duet_of
 from kvstudy.analyse.validity import OUTSIDE
@@ -138,7 +138,8 @@ def compare(
             progress.doing,
             progress.tick,
         )
-        crew.service.station.make_fills()
+        with crew.as_one():
+            crew.service.station.make_fills()
         try:
             _launches(duet, bench, within_s, progress)
         except KeyboardInterrupt:
@@ -321,15 +322,18 @@ def conditions_of(comparison: Comparison, root: Path, crew: Crew) -> dict[str, s
     for path in sorted(scripts):
         text.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     service = crew.service.station
+    known = service.machine_facts() | service.disk_facts() if crew.sees_service else {}
     conditions = {
         "scripts": text.hexdigest()[:16],
         "jdk": service.jdk(),
-        "machine": machine_identity(service.machine_facts() | service.disk_facts()),
+        "machine": machine_identity(known),
     }
     if not crew.is_here:
         (generator,) = crew.generators
-        loaded_by = generator.host.name, machine_identity(generator.station.machine_facts())
-        conditions["hosts"] = json.dumps([crew.service.host.name, *loaded_by])
+        facts = {one.host.name: one.station.machine_facts() for one in crew.members if one.host.is_remote}
+        loaded_by = generator.host.name, machine_identity(facts[generator.host.name])
+        where = [crew.service.host.name, *loaded_by]
+        conditions["hosts"] = json.dumps([*where, *machine_ids(facts, facts).values()], sort_keys=True)
     return conditions
 
 

@@ -2,8 +2,8 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from kvstudy.measure.fill import Fills
 from kvstudy.measure.limits import Needs
 from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.station import Station
+from kvstudy.plan.comparison import Launch
 from kvstudy.plan.run_plan import PlannedRun
 
 SHARED = "service and generator share it: another host with the role generator would load it from outside"
@@ -89,6 +90,11 @@ class Crew:
         return self.is_one_host and not self.service.host.is_remote
 
     @property
+    def sees_service(self) -> bool:
+        """Not where it runs at an address and other hosts load it: then nothing is known of its machine."""
+        return self.is_one_host or self.service.host.is_remote
+
+    @property
     def members(self) -> tuple[Member, ...]:
         return tuple(dict.fromkeys((self.service, *self.generators)))
 
@@ -96,6 +102,31 @@ class Crew:
         """Before each run. KvstudyError when a host that was lost is not there again."""
         for member in self.members:
             member.ready()
+
+    def begin(self, planned: PlannedRun | Launch, folder: Path, run_id: str, keep_awake: Wanted) -> dict:
+        """Of a run, on all hosts. What machine.json says: facts of the service's machine, where they are
+        known, and over hosts of those of all."""
+        facts = {}
+        for member in self.members:
+            of_machine = member.begin(planned, folder, run_id)
+            facts[member.host.name] = of_machine | member.station.keep_awake(keep_awake)
+        of_service = facts.get(self.service.host.name, {}) if self.sees_service else {}
+        away = {member.host.name for member in self.members if member.host.is_remote}
+        of_hosts = {name: of_machine for name, of_machine in facts.items() if name in away}
+        return of_service | ({} if self.is_here else {"hosts": of_hosts})
+
+    def facts_before(self) -> dict:
+        """Of the service's machine, as ``begin``."""
+        return self.service.station.facts_before() if self.sees_service else {}
+
+    @contextmanager
+    def as_one(self) -> Iterator[None]:
+        """While it lasts, HostLost comes as soon as any of the hosts is lost, whichever is waited for."""
+        away = [member.host for member in self.members if member.host.is_remote]
+        with ExitStack() as until_end:
+            for host in away:
+                until_end.enter_context(host.together_with(one for one in away if one is not host))
+            yield
 
     def pinning(self, threads: int, wanted: str | None, apart: str) -> Pinning:
         """``threads``: of the generator; ``wanted``: what the experiment says of ``cores``. Where the
@@ -156,6 +187,14 @@ class Crew:
         if self.is_here:
             return ""
         return crew_name(self.service.host.name, [one.host.name for one in self.generators])
+
+    def machine_ids(self) -> dict[str, str | None]:
+        """Of each host of the run, by name: which machine has that name now."""
+        return {
+            member.host.name: member.station.machine_facts()["machine_id"]
+            for member in self.members
+            if member.host.is_remote
+        }
 
 
 def crew_name(service: str | None, generators: Iterable[str]) -> str:

@@ -118,19 +118,15 @@ class DuetLaunch:
         return run
 
     def _begin(self, folder: RunWriter) -> None:
-        """On all hosts of the launch; machine.json is of the services', and holds the others'."""
-        self._run_id = folder.run_id
-        facts, experiment = {}, self._bench.comparison.experiment
-        for member in self._crew.members:
-            one = member.begin(self._launch, folder.path("x").parent, folder.run_id)
-            facts[member.host.name] = one | member.station.keep_awake(experiment.awake)
-        self._machine = dict(facts[self._crew.service.host.name])
+        """On all hosts of the launch."""
+        self._run_id, experiment = folder.run_id, self._bench.comparison.experiment
+        self._machine = self._crew.begin(
+            self._launch, folder.path("x").parent, folder.run_id, experiment.awake
+        )
         threads = max(load.a.threads for load in self._bench.comparison.loads)
         self._pinning = self._crew.pinning(
             threads, experiment.cores, "services and generator on hosts of their own"
         )
-        if not self._crew.is_here:
-            self._machine["hosts"] = facts
         if not self._crew.is_one_host:
             self._several = SeveralHostsDuet(self._crew, folder.run_id, self._bench.tick)
 
@@ -145,20 +141,21 @@ class DuetLaunch:
 
     def _measured(self, folder: RunWriter) -> None:
         bench, service = self._bench, self._service
-        self._machine |= service.facts_before() | {"pinning": self._pinning.reason}
+        self._machine |= self._crew.facts_before() | {"pinning": self._pinning.reason}
         try:
-            with self._in_phase("launch"):
-                self._urls = service.launch(self._pinning.service)
-            samples: dict[str, list[dict]] = {side: [] for side in SIDES}
-            for load in bench.comparison.loads:
-                for slices in load.loops:
-                    part = self._part(load, slices)
-                    for side in SIDES:
-                        samples[side] += part.samples[side]
-            if self._profile:
-                self._profile_both()
-            with self._in_phase("check"):
-                service.check(samples)
+            with self._crew.as_one():
+                with self._in_phase("launch"):
+                    self._urls = service.launch(self._pinning.service)
+                samples: dict[str, list[dict]] = {side: [] for side in SIDES}
+                for load in bench.comparison.loads:
+                    for slices in load.loops:
+                        part = self._part(load, slices)
+                        for side in SIDES:
+                            samples[side] += part.samples[side]
+                if self._profile:
+                    self._profile_both()
+                with self._in_phase("check"):
+                    service.check(samples)
         finally:
             if self._several:
                 self._machine["clocks"] = self._several.clocks.facts()

@@ -21,16 +21,16 @@ from kvstudy.hosts.local import LocalHost
 from kvstudy.hosts.session import Session
 from kvstudy.measure import awake, limits, verdict_line
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.crew import Crew, crew_name, local_crew, local_member
+from kvstudy.measure.crew import Crew, local_crew, local_member
 from kvstudy.measure.fill import FILLED, Fills
-from kvstudy.measure.on_hosts import crews_on, over_a_network, wanted_crews
+from kvstudy.measure.on_hosts import crews_on, over_a_network
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk, check_port
 from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
-from kvstudy.measure.side_by_side import measured_by, of_these_crews, side_by_side
+from kvstudy.measure.side_by_side import is_of, of_these_crews, side_by_side
 from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
@@ -141,10 +141,20 @@ def execute(
         clear_up(session, root, experiment.name)
         if not hosts:
             check_port(experiment.port)
+        local = LocalHost(root, work_root(root), session.registered)
+        crews: list[Crew] = []
+        if hosts:
+            nobody = local_member(local, artifacts, fills_here(lambda _doing: None))
+            crews = until_end.enter_context(
+                crews_on(
+                    *(hosts, work_root(root), session.registered, whole, artifacts, root, generators, nobody),
+                    at_most=1 if experiment.search else None,
+                )
+            )
         kept = _sealed_before(whole, artifacts, root, label) if resume else {}
         if hosts:
-            names = [crew_name(*one) for one in wanted_crews(hosts, whole, generators)]
-            _, of_these = of_these_crews(whole.runs, kept.values(), names)
+            there = [run for run in kept.values() if any(is_of(run, crew) for crew in crews)]
+            _, of_these = of_these_crews(whole.runs, there, [crew.names for crew in crews])
             kept = {run.facts["identity"]: run for run in of_these}
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
@@ -155,24 +165,15 @@ def execute(
             print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
         for run in [] if experiment.search else result.kept:
             result.judge(run)
-        local = LocalHost(root, work_root(root), session.registered)
-        crews: list[Crew] = []
-        if hosts:
-            nobody = local_member(local, artifacts, fills_here(lambda _doing: None))
-            crews = until_end.enter_context(
-                crews_on(
-                    hosts, work_root(root), session.registered, whole, artifacts, root, generators, nobody
-                )
-            )
-            asked = (
-                experiment.port,
-                experiment.awake,
-                experiment.cores,
-                needs,
-                replace(whole, runs=missing).disk_bytes,
-            )
-            for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
-                print(told, file=sys.stderr)
+        asked = (
+            experiment.port,
+            experiment.awake,
+            experiment.cores,
+            needs,
+            replace(whole, runs=missing).disk_bytes,
+        )
+        for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
+            print(told, file=sys.stderr)
 
         def bench_of(runs: list[PlannedRun]) -> Bench:
             fill_s = sum(
@@ -199,8 +200,7 @@ def execute(
                     before = (
                         _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {}
                     )
-                    here = None if bench.crew.is_here else bench.crew.names
-                    before = {name: run for name, run in before.items() if measured_by(run) == here}
+                    before = {name: run for name, run in before.items() if is_of(run, bench.crew)}
                     search_all(whole, bench, result, before, retries)
                 else:
                     _run_all(whole, missing, bench, result, crews)

@@ -33,10 +33,16 @@ def host_facts(folder: str) -> dict:
         "no_jdk": no_jdk,
         "disk_free_bytes": shutil.disk_usage(here).free,
         "is_writable": os.access(here, os.W_OK),
+        "platform": platform_here(),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 2),
         "holder": holder(),
     }
+
+
+def platform_here() -> str:
+    """``Linux x86_64``: what programs are built for."""
+    return f"{platform.system()} {platform.machine()}"
 
 
 if __name__ == "__main__":

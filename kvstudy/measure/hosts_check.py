@@ -5,7 +5,7 @@ import platform
 import select
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,18 +16,21 @@ from pathlib import Path
 from kvstudy.errors import KvstudyError, ToolMissing
 from kvstudy.hosts import folder as host_folder
 from kvstudy.hosts.clock import Clock, Offset, bandwidth_bytes_per_s, offset_to
-from kvstudy.hosts.cluster import INSTALL, Hosts
+from kvstudy.hosts.cluster import INSTALL, Hosts, own_address
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostEntry, HostsFile
+from kvstudy.hosts.reach import unreached
 from kvstudy.hosts.ssh import Remote, Unreachable, remotes
 from kvstudy.hosts.version import REMEDY, code_digest
-from kvstudy.measure.host_facts import host_facts
+from kvstudy.measure.host_facts import host_facts, platform_here
 from kvstudy.units import format_bytes
 
 DISK_NEEDED_BYTES = 1 << 30
 LOAD_PER_CORE_MAX = 0.2
 CLOCK_TIMEOUT_S = 15.0  # to begin
 CLOCK_END_TIMEOUT_S = 3.0
+ALL_PORTS = "hosts must reach each other, and the machine where you type, on all ports"
+Unreached = Callable[[Collection[str]], dict[str, str]]
 
 
 @dataclass
@@ -42,6 +45,16 @@ class Checked:
         return "  ".join([f"{'not ready' if self.wrong else 'ok':9} {self.name}", *self.words])
 
 
+@dataclass(frozen=True)
+class There:
+    """A host that answers. ``port``: of a clock that is open there; ``unreached``: of places, why they cannot
+    be reached from there."""
+
+    facts: dict
+    port: int
+    unreached: Unreached
+
+
 def examine(file: HostsFile) -> list[Checked]:
     """All hosts at once, in the order of the file. ToolMissing where there is no Dask here."""
     dask = _dask_here()
@@ -51,7 +64,21 @@ def examine(file: HostsFile) -> list[Checked]:
         else:
             hosts = until_end.enter_context(Hosts(file, Path(), lambda *_: None))
             asked = {name: partial(_over_dask, host) for name, host in hosts.hosts.items()}
-        return list(threads.map(lambda name: _checked(name, file.hosts[name], asked[name], dask), file.hosts))
+
+        def looked_at(name: str) -> tuple[Checked, There | None]:
+            return _checked(name, file.hosts[name], lambda: until_end.enter_context(asked[name]()), dask)
+
+        found = list(threads.map(looked_at, file.hosts))
+        there = {one.name: host for one, host in found if host}
+        places = {f"{file.hosts[name].address}:{host.port}": f"host {name}" for name, host in there.items()}
+        if file.ssh:  # else its scheduler has them all already
+            with suppress(KvstudyError):  # no way to the first host, as its line says
+                address = own_address(next(iter(file.hosts.values())).address)
+                here = Clock(address)
+                until_end.callback(here.close)
+                places[f"{address}:{here.port}"] = "the machine where you type"
+        list(threads.map(lambda one: _look_around(*one, places), found))
+        return [one for one, _ in found]
 
 
 def _dask_here() -> str:
@@ -62,15 +89,18 @@ def _dask_here() -> str:
         raise ToolMissing("measuring on several hosts needs Dask, and there is none here", INSTALL) from None
 
 
-def _checked(name: str, entry: HostEntry, asked, dask: str) -> Checked:
+def _checked(
+    name: str, entry: HostEntry, asked: Callable[[], There], dask: str
+) -> tuple[Checked, There | None]:
+    """None where the host does not answer, or cannot be reached by others."""
     found = Checked(name, [entry.address, "+".join(entry.roles)])
     try:
-        with asked() as (facts, port):
-            _judge(found, entry, facts, dask)
-            _look_at_network(found, entry.address, port)
+        there = asked()
+        _judge(found, entry, there.facts, dask)
+        return found, there if _look_at_network(found, entry.address, there.port) else None
     except KvstudyError as error:
         found.wrong.append(f"{error.message}" + (f"; {error.hint}" if error.hint else ""))
-    return found
+    return found, None
 
 
 def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
@@ -82,6 +112,9 @@ def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
         f"{facts['cores']} cores",
         f"disk {format_bytes(facts['disk_free_bytes'])}",
     ]
+    kind, ours = facts.get("platform", platform_here()), platform_here()
+    if kind != ours:
+        found.wrong.append(f"it is {kind}, and the load generator is built here, for {ours}")
     minor = platform.python_version_tuple()[:2]
     if tuple(facts["python"].split(".")[:2]) != minor:
         found.wrong.append(f"python must be {'.'.join(minor)}, as here: name another one under ssh: python")
@@ -107,16 +140,33 @@ def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
         found.words.append("free")
 
 
-def _look_at_network(found: Checked, address: str, port: int) -> None:
+def _look_at_network(found: Checked, address: str, port: int) -> bool:
+    """Whether it can be reached."""
     try:
         offset, bandwidth = offset_to(address, port), bandwidth_bytes_per_s(address, port)
     except OSError as error:
         found.wrong.append(
-            f"{address}:{port} cannot be reached: {(error.strerror or str(error)).lower()}: "
-            "hosts must reach each other on all ports"
+            f"{address}:{port} cannot be reached: {(error.strerror or str(error)).lower()}: {ALL_PORTS}"
         )
-        return
+        return False
     found.words.append(_in_words(offset) + f"  {bandwidth / 1e6:.0f} MB/s")
+    return True
+
+
+def _look_around(found: Checked, there: There | None, places: dict[str, str]) -> None:
+    """From a host to the others: a service to its generators' clock, a generator to the service, both to the
+    scheduler. ``places``: whose they are."""
+    if there is None:
+        return
+    try:
+        why = there.unreached([place for place, whose in places.items() if whose != f"host {found.name}"])
+    except KvstudyError as error:
+        found.wrong.append(error.message)
+        return
+    found.wrong += [
+        f"{places[place]} cannot be reached from it: {place}: {said}: {ALL_PORTS}"
+        for place, said in why.items()
+    ]
 
 
 def _in_words(offset: Offset) -> str:
@@ -127,7 +177,7 @@ def _in_words(offset: Offset) -> str:
 
 
 @contextmanager
-def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
+def _over_ssh(remote: Remote) -> Iterator[There]:
     done = remote.asked(
         f"{remote.python} -m {host_folder.__name__} check {remote.folder} && "
         f"{remote.python} -m kvstudy.measure.host_facts {remote.folder}"
@@ -150,7 +200,7 @@ def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
         port = _first_line(clock)
         if not port.isdigit():
             raise Unreachable(f"it cannot serve on its own address: {remote.address}", "mend its address")
-        yield json.loads(_last_line(done.stdout)), int(port)
+        yield There(json.loads(_last_line(done.stdout)), int(port), partial(_unreached_over_ssh, remote))
     finally:
         clock.stdin.close()
         with suppress(subprocess.TimeoutExpired):
@@ -158,6 +208,11 @@ def _over_ssh(remote: Remote) -> Iterator[tuple[dict, int]]:
         clock.kill()
         clock.wait()
         clock.stdout.close()
+
+
+def _unreached_over_ssh(remote: Remote, places: Collection[str]) -> dict[str, str]:
+    done = remote.asked(f"{remote.python} -m kvstudy.hosts.reach {shlex.join(places)}")
+    return json.loads(_last_line(done.stdout)) if done.returncode == 0 else {}
 
 
 def _last_line(said: str) -> str:
@@ -172,10 +227,10 @@ def _first_line(process: subprocess.Popen) -> bytes:
 
 
 @contextmanager
-def _over_dask(host) -> Iterator[tuple[dict, int]]:
+def _over_dask(host) -> Iterator[There]:
     host.renew()
     there = host.stationed(_There)
-    yield there.facts(host.folder), there.clock()
+    yield There(there.facts(host.folder), there.clock(), there.unreached)
 
 
 class _There:
@@ -189,3 +244,6 @@ class _There:
     def clock(self) -> int:
         self._clock = Clock(self._here.address)
         return self._clock.port
+
+    def unreached(self, places: list[str]) -> dict[str, str]:
+        return unreached(places)

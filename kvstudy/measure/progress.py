@@ -35,6 +35,7 @@ class Progress:
         self._done = 0
         self._done_s = 0.0
         self._run: PlannedRun | None = None
+        self._begun: set[str] = set()
         self._run_start = self._start = time.monotonic()
         self._bar = _bar(self._total_s) if bar and shows_bars() else None
 
@@ -46,6 +47,13 @@ class Progress:
             self._bar.close()
 
     def begin(self, run: PlannedRun) -> None:
+        """One that was begun before is one more: other hosts measure what a lost one had."""
+        if (identity := run.identity()) in self._begun:
+            self._runs += 1
+            self._total_s += run.estimated_s
+            if self._bar is not None:
+                self._bar.total = self._total_s
+        self._begun.add(identity)
         self._run, self._run_start = run, time.monotonic()
         self.doing("begin")
 

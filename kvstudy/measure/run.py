@@ -114,19 +114,16 @@ class Run:
         return run
 
     def _begin(self, folder: RunWriter) -> None:
-        """On all hosts of the run; machine.json is of the service's, and holds the others'."""
-        facts = {}
-        for member in self._crew.members:
-            one = member.begin(self._planned, folder.path("x").parent, folder.run_id)
-            facts[member.host.name] = one | member.station.keep_awake(self._configuration.awake)
-        self._machine = dict(facts[self._crew.service.host.name])
+        """On all hosts of the run."""
+        self._machine = self._crew.begin(
+            self._planned, folder.path("x").parent, folder.run_id, self._configuration.awake
+        )
         self._pinning = self._crew.pinning(
             self._configuration.threads,
             self._configuration.cores,
             "service and generators on hosts of their own",
         )
         if not self._crew.is_here:
-            self._machine["hosts"] = facts
             self._tools = self._service.tools()
 
     def _where(self) -> dict:
@@ -151,17 +148,19 @@ class Run:
 
     def _measured(self, folder: RunWriter) -> None:
         configuration, service = self._configuration, self._service
-        with self._in_phase("fill" if configuration.fill else "launch"):
-            service.restore()
-        self._machine |= service.facts_before() | {"pinning": self._pinning.reason}
-        with self._in_phase("launch"):
-            url = service.launch(self._bench.port, self._pinning.service)
+        with self._crew.as_one():
+            with self._in_phase("fill" if configuration.fill else "launch"):
+                service.restore()
+            self._machine |= self._crew.facts_before() | {"pinning": self._pinning.reason}
+            with self._in_phase("launch"):
+                url = service.launch(self._bench.port, self._pinning.service)
         try:
-            self._rest()
-            answers = self._load(folder, url, self._head_start())
-            with self._in_phase("check"):
-                service.check_alive("check")
-                self._check(answers)
+            with self._crew.as_one():
+                self._rest()
+                answers = self._load(folder, url, self._head_start())
+                with self._in_phase("check"):
+                    service.check_alive("check")
+                    self._check(answers)
         finally:
             with shielded(), self._in_phase("stop", changes_outcome=False):
                 fault = self._stopped()

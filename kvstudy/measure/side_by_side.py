@@ -38,6 +38,16 @@ def measured_by(run: SealedRun) -> str | None:
     return crew_name(hosts["service"], hosts["generators"]) if hosts else None
 
 
+def is_of(run: SealedRun, crew: Crew) -> bool:
+    """Whether it was measured there: on hosts of these names, which are the same machines still."""
+    if crew.is_here:
+        return measured_by(run) is None
+    noted = run.machine.get("hosts") or {}
+    return measured_by(run) == crew.names and all(
+        noted.get(name, {}).get("machine_id") == known for name, known in crew.machine_ids().items()
+    )
+
+
 def of_these_crews(
     whole: list[PlannedRun], sealed: Iterable[SealedRun], crews: list[str]
 ) -> tuple[list[Share], list[SealedRun]]:

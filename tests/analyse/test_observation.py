@@ -208,6 +208,21 @@ def test_a_run_says_where_it_ran(make_run, hosts, told):
     assert conditions.hosts_in_words(rows["runs"][0]["hosts"]) == told
 
 
+def test_runs_of_another_machine_that_has_the_name_of_a_host_now_are_no_repeats(make_run):
+    hosts = {"service": "a", "generators": ["b"]}
+
+    def of(name, **ids):
+        facts = {host: {"cores": 2, "machine_id": known} for host, known in ids.items()}
+        more = {"machine.json": json.dumps({"cores": 2, "hosts": facts})}
+        return observe(make_run(name, hosts=hosts, more=more))["runs"][0]["hosts"]
+
+    first = of("one", a="1", b="2")
+    assert of("two", a="1", b="2") == first
+    others = [of("three", a="9", b="2"), of("four", a="1", b="9"), of("five", a=None, b=None)]
+    assert len({first, *others}) == 4
+    assert {conditions.hosts_in_words(one) for one in (first, *others)} == {"service on a, loaded by b"}
+
+
 def test_an_event_shorter_than_the_clocks_of_two_hosts_agree_is_no_cause(make_run):
     """Over a network the service's host notes events by a clock of its own."""
     events = [

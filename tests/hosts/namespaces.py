@@ -38,6 +38,7 @@ NEEDED = {
     "cc": "gcc",
 }
 SSH_PORT = 22
+BRIDGE_ADDRESS = "02:00:00:00:00:01"
 SSHD = """
 Port {port}
 ListenAddress {address}
@@ -52,9 +53,11 @@ UseDNS no
 MaxStartups 100
 SetEnv "PYTHONPATH={project}" {environment}
 """
-# Its own mounts, processes and name; what is called folder/there is the host's own disk.
+# Its own mounts, processes and name, as a machine too; what is called folder/there is the host's own disk.
 BEGIN = """
 mount --make-rprivate / && mount -t tmpfs -o size={disk} none {folder}/there && hostname {name} &&
+echo {name}0000 >{folder}/{name}.id &&
+if [ -e /etc/machine-id ]; then mount --bind {folder}/{name}.id /etc/machine-id; fi &&
 mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf
 """
 
@@ -117,7 +120,9 @@ class Namespaces:
         for name in ("host_key", "key"):
             _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / name))
         bridge = _bridge(self._owner)
-        _run("ip", "link", "add", bridge, "type", "bridge")
+        # An address of its own: by itself it takes that of a link, which then still brings what it is sent
+        # when it was taken from the bridge.
+        _run("ip", "link", "add", bridge, "address", BRIDGE_ADDRESS, "type", "bridge")
         _run("ip", "address", "add", f"{self._network}.1/24", "dev", bridge)
         _run("ip", "link", "set", bridge, "up")
         for name in self.names:
@@ -188,6 +193,16 @@ class Namespaces:
 
     def heal(self, name: str) -> None:
         _run("ip", "link", "set", self._veth(name), "master", _bridge(self._owner))
+
+    @contextmanager
+    def no_way(self, name: str, other: str) -> Iterator[None]:
+        """From one host to the other, nor back: what comes is not answered."""
+        route = ("-n", self._space(name), "route")
+        _run("ip", *route, "add", "unreachable", self.address[other])
+        try:
+            yield
+        finally:
+            _run("ip", *route, "delete", "unreachable", self.address[other])
 
     def fill(self, name: str) -> None:
         """Its disk, to the last byte; returns when nothing can be written there."""

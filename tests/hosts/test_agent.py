@@ -112,6 +112,32 @@ def test_an_object_lives_on_the_host_and_answers_as_if_it_were_here(host):
     assert failed.value.message.startswith("host a: ")
 
 
+class StillLink:
+    """To an agent that has nothing to do."""
+
+    versions = version.versions()
+
+    def exchange(self, _frame):
+        return wire.pack((True, wire.pack(None)))
+
+    def end(self):
+        pass
+
+
+def test_who_waits_for_one_host_hears_at_once_that_another_one_is_lost(host):
+    keeper, other = host.stationed(Keeper, 40), RemoteHost("b", "127.0.0.1", "", StillLink)
+    other.renew()
+    with ThreadPoolExecutor(1) as threads:
+        with host.together_with([other]):
+            waiting = threads.submit(keeper.wait_for, "word")
+            other.give_up("its plug is pulled")
+            with pytest.raises(HostLost, match="^host b is lost: its plug is pulled$"):
+                waiting.result(5)
+        host.tell("word")
+        assert not host.is_lost and keeper.add(1) == 41  # it is there, and nobody has to renew it
+    other.end()
+
+
 def test_a_disk_that_is_full_is_said_with_the_name_of_its_host(host, tmp_path):
     there = tmp_path / "there" / "full"
     there.symlink_to("/dev/full")
@@ -435,6 +461,19 @@ def test_files_go_to_a_host_once_by_their_bytes(host, tmp_path, monkeypatch):
     host.ship(root, [root / "bin" / "again"])
     assert "keep" not in asked and not shipped.exists()
     assert (there / ship.TREE / "bin" / "again").is_file()
+
+
+def test_what_nobody_has_asked_for_in_a_month_goes_from_a_host(host, tmp_path):
+    root, kept = tmp_path / "project", tmp_path / "there" / "artefacts"
+    root.mkdir()
+    for name in ("used", "old", "of a while ago"):
+        (root / name).write_text(name)
+    host.ship(root, sorted(root.iterdir()))
+    old, recent = (kept / hashlib.sha256(name.encode()).hexdigest() for name in ("old", "of a while ago"))
+    for artefact, days in ((old, 31), (recent, 29)):
+        os.utime(artefact, (time.time() - days * 86_400,) * 2)
+    host.ship(root, [root / "used"])
+    assert not old.exists() and recent.exists() and len(list(kept.iterdir())) == 2
 
 
 def test_a_file_that_comes_damaged_is_not_kept(tmp_path):

@@ -29,7 +29,7 @@ from types import SimpleNamespace
 from kvstudy.hosts import cluster
 from kvstudy.hosts.hosts_file import HostsFile
 cluster._dask = lambda: SimpleNamespace(write_certificates=lambda folder: folder.mkdir(parents=True))
-cluster._own_address = lambda _other: "127.0.0.1"
+cluster.own_address = lambda _other: "127.0.0.1"
 cluster.MODULE = "slow_scheduler"
 cluster.up(HostsFile.load(Path(sys.argv[1])), Path(sys.argv[2]))
 """
@@ -154,7 +154,7 @@ def test_a_scheduler_that_stands_still_at_its_start_is_not_waited_for(tmp_path, 
     (tmp_path / "stands_still.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(cluster, "MODULE", "stands_still")
-    monkeypatch.setattr(cluster, "_own_address", lambda _other: "127.0.0.1")
+    monkeypatch.setattr(cluster, "own_address", lambda _other: "127.0.0.1")
     facts = {"pid": None}
     try:
         with pytest.raises(KvstudyError, match="scheduler did not start: it stands still: pid="):

@@ -52,6 +52,39 @@ def test_runs_go_on_side_by_side_and_what_is_compared_with_one_another_stays_on_
     assert any(max(one[0], two[0]) < min(one[1], two[1]) for one, two in product(*measured.values()))
 
 
+def test_what_hosts_that_are_lost_had_begun_is_measured_by_the_others_from_the_beginning(
+    hosts, project, tmp_path
+):
+    experiment, file = two_crews(hosts, project, repeats=2, duration="2s")
+    mark = tmp_path / "mark"
+    measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
+    try:
+        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
+        assert mark.exists(), measuring.communicate()
+        hosts.cut("b")
+        begun = time.monotonic()
+        assert wait_until(
+            lambda: any(run.facts["outcome"] != "completed" for run in sealed_runs(project.raw)),
+            SEALED_WITHIN_S,
+        ), "never sealed"
+        print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
+        code, out, err = project.finished(measuring, timeout_s=180)
+    finally:
+        if measuring.poll() is None:
+            measuring.kill()
+        hosts.heal("b")
+    assert code == 1 and "Traceback" not in err, out + err
+    assert "hosts a ← b measure no more: " in err and "host b" in err.splitlines()[-1], err
+    runs = sealed_runs(project.raw)
+    completed = [run for run in runs if run.facts["outcome"] == "completed"]
+    (lost,) = [run for run in runs if run.facts["outcome"] != "completed"]
+    assert "9/9 " in err and "/8 " in err, err
+    assert lost.facts["hosts"]["service"] == "a" and "host b is lost: " in lost.facts["outcome"]
+    assert {run.facts["hosts"]["service"] for run in completed} == {"c"}
+    assert len({run.facts["identity"] for run in completed}) == len(completed) == 8
+    nothing_runs_on(hosts, "abcd")
+
+
 def nothing_was_measured(hosts, project) -> None:
     """What was under way is sealed as failed, and nothing came after it."""
     outcomes = [run.facts["outcome"] for run in sealed_runs(project.raw)]

@@ -97,6 +97,7 @@ SCENARIOS = [
     alone(interrupt, "measure", r"interrupted during measure", False),
     (cut_b, "measure", r"host b is lost: ", False),
     alone(end_c, "measure", r"host c is lost: ", False),
+    alone(kill("a", "dask_host"), "stop", r"host a is lost: ", True),
     alone(kill("a", "dask_host"), "seal", None, True),
 ]
 
@@ -150,6 +151,27 @@ def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
         for pid in hosts.pids(name):  # a process that stands still cannot end by itself
             os.kill(pid, signal.SIGCONT)
     nothing_runs_on(hosts, "abc")
+
+
+def test_a_host_that_is_lost_while_another_one_fills_a_store_ends_that_run_at_once(hosts, project, tmp_path):
+    file = hosts.yaml(a=["service"], b=["generator"])
+    fill = {"records": 3_000_000}
+    experiment = project.experiment(subject="kv-service", workload="get", rate=300, fill=fill)
+    mark = tmp_path / "mark"
+    measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("fill", mark))
+    try:
+        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
+        assert mark.exists(), measuring.communicate()
+        os.kill(hosts.pid_of("b", "dask_host"), signal.SIGKILL)
+        assert wait_until(lambda: sealed_runs(project.raw), SEALED_WITHIN_S), "never sealed"
+        code, out, err = project.finished(measuring, timeout_s=60)
+    finally:
+        if measuring.poll() is None:
+            measuring.kill()
+    (run,) = sealed_runs(project.raw)
+    assert re.search(r"host b is lost: .*worker is gone", run.facts["outcome"]), run.facts["outcome"]
+    assert code == 1 and "Traceback" not in err and set(run.facts["phases"]) <= {"fill", "stop"}, out + err
+    nothing_runs_on(hosts, "ab")
 
 
 def nothing_runs_on(hosts, names) -> None:

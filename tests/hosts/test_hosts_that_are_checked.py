@@ -44,6 +44,20 @@ def test_one_line_says_of_each_host_all_that_a_run_needs(hosts, project):
         assert int(said["megabytes_per_s"]) > 0
 
 
+def test_hosts_that_do_not_reach_one_another_are_named(hosts, project):
+    """Each reaches this machine, and is reached from it."""
+    file = hosts.yaml(a=["service"], b=["generator"], c=["generator"])
+    with hosts.no_way("b", "a"):
+        code, out, err = project.finished(project.kvstudy("hosts", "check", file), 60)
+    assert code == 1 and "not ready: a, b\n" in err, out + err
+    hints = [line.strip() for line in out.splitlines() if line.startswith("    → ")]
+    told = [re.match(r"→ host (\w) cannot be reached from it: ([\d.]+):\d+: ", line) for line in hints]
+    assert [one and one.groups() for one in told] == [
+        ("b", hosts.address["b"]),
+        ("a", hosts.address["a"]),
+    ], out
+
+
 def test_what_cannot_be_reached_is_said_and_the_others_are_looked_at(hosts, project):
     file = hosts.yaml(a=["service"], b=["generator"])
     hosts.cut("b")

@@ -2,6 +2,7 @@
 cluster, real runs."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,8 @@ def test_service_on_one_host_and_two_generators_on_two_others_make_one_run(hosts
     (run,) = sealed_runs(project.raw)
     assert run.facts["hosts"] == {"service": "a", "generators": ["b", "c"]}
     assert set(run.machine["hosts"]) == {"a", "b", "c"}
+    if Path("/etc/machine-id").exists():
+        assert len({facts["machine_id"] for facts in run.machine["hosts"].values()}) == 3
     parts = [json.loads(run.text(f"generator-{number}.json")) for number in (1, 2)]
     whole = json.loads(run.text("generator.json"))
     of_parts = hdr.merge(hdr.decode(part["response_time"]["histogram_v2_base64"]) for part in parts)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 from test_agent import Keeper
@@ -87,6 +88,12 @@ def test_who_looks_at_a_host_that_somebody_measures_on_is_told_so_and_disturbs_n
     first.renew()
     keeper = first.stationed(Keeper, 40)
     entry, second = HostEntry(address="127.0.0.1", roles=["service"]), measurement()
-    found = hosts_check._checked("a", entry, lambda: hosts_check._over_dask(second), "")
+    with ExitStack() as until_end:
+
+        def asked():
+            return until_end.enter_context(hosts_check._over_dask(second))
+
+        found, there = hosts_check._checked("a", entry, asked, "")
+    assert there is None
     assert len(found.wrong) == 1 and "host is in use: by " in found.wrong[0]
     assert keeper.add(2) == 42

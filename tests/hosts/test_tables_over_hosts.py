@@ -3,6 +3,8 @@
 import os
 import shutil
 import sys
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ from test_agent import host_at
 
 from kvstudy.analyse.tidy import part
 from kvstudy.analyse.tidy.build import rebuild
-from kvstudy.errors import KvstudyError, SealBroken
+from kvstudy.errors import HostLost, KvstudyError, SealBroken
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.tables_on_hosts import _Work
@@ -108,6 +110,35 @@ def test_a_host_that_fails_makes_no_more_parts_and_all_of_them_are_made(tmp_path
     said = capsys.readouterr().err
     assert "makes no more tables: host full: no space left on device" in said
     assert "makes no more tables: host old: other code here than where the tables are asked for" in said
+
+
+class Hanging(Failing):
+    def __init__(self, name):
+        super().__init__(name, None)
+        self.given_up = threading.Event()
+
+    def give_up(self, _why):
+        self.given_up.set()
+
+
+def test_who_is_interrupted_waits_for_no_part_that_is_under_way(monkeypatch, capsys):
+    quick, hanging, is_under_way = Failing("quick", None), Hanging("hanging"), threading.Event()
+
+    def make_there(_work, host, _station, _number, task):
+        if host is quick:
+            is_under_way.wait(60)
+            return task
+        is_under_way.set()
+        hanging.given_up.wait(60)
+        raise HostLost("host hanging is lost: interrupted")
+
+    monkeypatch.setattr(_Work, "_make_there", make_there)
+    done = _Work([quick, hanging], None, ["one", "two"]).done()
+    assert next(done) in ("one", "two")
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        done.throw(KeyboardInterrupt)
+    assert time.monotonic() - begun < 10 and capsys.readouterr().err == ""
 
 
 def test_what_is_wrong_with_a_run_is_said_at_once_and_by_no_other_host(tmp_path, monkeypatch):

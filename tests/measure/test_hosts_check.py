@@ -2,6 +2,7 @@
 
 import json
 import platform
+import socket
 import time
 from importlib.metadata import PackageNotFoundError, version
 from types import SimpleNamespace
@@ -10,8 +11,10 @@ import pytest
 
 from kvstudy.errors import KvstudyError, ToolMissing
 from kvstudy.hosts.hosts_file import HostEntry, HostsFile
+from kvstudy.hosts.reach import unreached
 from kvstudy.hosts.version import code_digest
 from kvstudy.measure import hosts_check
+from kvstudy.measure.host_facts import platform_here
 
 
 def test_who_has_no_dask_is_told_what_to_install(monkeypatch):
@@ -38,6 +41,7 @@ def facts(**other) -> dict:
         "no_jdk": None,
         "disk_free_bytes": 20 << 30,
         "is_writable": True,
+        "platform": platform_here(),
         "cores": 4,
         "load_average": 0.1,
         "holder": None,
@@ -52,6 +56,7 @@ def facts(**other) -> dict:
         ({"kvstudy": None}, f"kvstudy must be {code_digest()}, as here, and is older"),
         ({"python": "3.9.1"}, "python must be"),
         ({"dask": None}, "Dask must be"),
+        ({"platform": "Linux ppc"}, "it is Linux ppc, and the load generator is built here, for "),
         ({"jdk": None, "no_jdk": "no JDK"}, "no JDK: a service's host needs a JDK 25"),
         ({"is_writable": False}, "its folder cannot be written"),
         ({"disk_free_bytes": 1 << 20}, "disk is nearly full"),
@@ -77,6 +82,31 @@ def test_cores_that_a_host_does_not_have_are_named(cores, wrong):
 def test_what_a_shell_says_to_everybody_is_no_answer():
     assert hosts_check._last_line('welcome to a\n\n{"cores": 4}\n') == '{"cores": 4}'
     assert hosts_check._last_line("") == ""
+
+
+def test_what_one_host_cannot_reach_of_the_others_is_said_of_it_and_of_whom():
+    places = {"192.0.2.1:1": "host a", "192.0.2.2:2": "host b", "192.0.2.9:9": "the machine where you type"}
+    asked = []
+
+    def none(of):
+        asked.extend(of)
+        return dict.fromkeys(of, "no route to host")
+
+    found = hosts_check.Checked("a")
+    hosts_check._look_around(found, hosts_check.There({}, 1, none), places)
+    assert asked == ["192.0.2.2:2", "192.0.2.9:9"]
+    assert found.wrong == [
+        f"{whose} cannot be reached from it: {place}: no route to host: {hosts_check.ALL_PORTS}"
+        for whose, place in (("host b", "192.0.2.2:2"), ("the machine where you type", "192.0.2.9:9"))
+    ]
+
+
+def test_a_place_where_nobody_listens_is_not_reached_and_one_where_somebody_does_is():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as gone:
+        here, there = (f"127.0.0.1:{one.getsockname()[1]}" for one in (server, gone))
+        gone.close()
+        assert unreached([here, there]) == {there: "connection refused"}
+    assert unreached([]) == {}
 
 
 class Remote(SimpleNamespace):

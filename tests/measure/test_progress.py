@@ -34,6 +34,17 @@ def test_log_gets_one_line_per_run_with_its_outcome_and_the_time_left(capsys):
     assert second == f"2/2 {runs[1].configuration.summary()} repeat 1: failed: service died"
 
 
+def test_a_run_that_is_begun_once_more_is_one_more(capsys):
+    """Other hosts measure what a lost one had begun."""
+    runs = plan(Experiment.from_parameters(TWO_RATES)).runs
+    with Progress(runs, fill_s=0) as progress:
+        for run in (*runs, runs[0]):
+            progress.begin(run)
+            progress.end(run, "completed")
+    said = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["1/2", "2/2", "3/3"]
+
+
 def test_imported_ipykernel_alone_does_not_make_a_log_a_notebook(capsys):
     import ipykernel.kernelapp
 

@@ -8,7 +8,7 @@ import pytest
 from trial import trial
 
 from kvstudy.errors import HostLost, KvstudyError
-from kvstudy.measure.side_by_side import Share, of_these_crews, side_by_side
+from kvstudy.measure.side_by_side import Share, is_of, of_these_crews, side_by_side
 from kvstudy.plan.run_plan import plan
 
 
@@ -64,6 +64,23 @@ def test_a_share_whose_hosts_are_not_there_any_more_is_measured_whole():
         lambda _runs: [],
     )
     assert measured == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("noted", "now", "same"),
+    [
+        ({"a": "1", "g": "2"}, {"a": "1", "g": "2"}, True),
+        ({"a": "1", "g": "2"}, {"a": "1", "g": "3"}, False),
+        ({"a": None, "g": None}, {"a": "1", "g": "2"}, False),
+        ({"a": None, "g": None}, {"a": None, "g": None}, True),  # systems that have no such number
+    ],
+)
+def test_a_run_is_of_hosts_when_the_same_machines_have_these_names_still(noted, now, same):
+    machine = {"hosts": {name: {"machine_id": known} for name, known in noted.items()}}
+    run = SimpleNamespace(facts={"hosts": {"service": "a", "generators": ["g"]}}, machine=machine)
+    there = SimpleNamespace(names="a ← g", is_here=False, machine_ids=lambda: now)
+    assert is_of(run, there) is same
+    assert not is_of(run, SimpleNamespace(is_here=True))
 
 
 def test_of_a_share_those_runs_count_that_one_crew_has_measured():
