@@ -138,7 +138,7 @@ verify: setup ## recompute the checksums of every sealed run
 
 # ---- tests ----------------------------------------------------------------------------------------------------------------
 
-test: lint build ## all but six long tests (make test-hosts): 25 to 28 minutes
+test: lint build ## all but long tests over hosts (make test-hosts): 25 to 28 minutes
 	@echo 'tests of Rust and Java, both at once; each is told when it is over (5 to 8 min)'
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust test-java
 	$(MAKE) --no-print-directory test-python

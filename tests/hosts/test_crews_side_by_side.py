@@ -52,6 +52,7 @@ def test_runs_go_on_side_by_side_and_what_is_compared_with_one_another_stays_on_
     assert any(max(one[0], two[0]) < min(one[1], two[1]) for one, two in product(*measured.values()))
 
 
+@pytest.mark.long
 def test_what_hosts_that_are_lost_had_begun_is_measured_by_the_others_from_the_beginning(
     hosts, project, tmp_path
 ):
