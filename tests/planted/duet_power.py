@@ -14,10 +14,10 @@ a change is over as soon as the measure that was changed is decided: it is the p
 without a change goes on until all measures are decided, for at most LAUNCHES_OF_NOTHING launches. What a
 finished duet said is a line of --outcomes, which is committed, so the script may be interrupted and go on
 another day and on another machine of the kind; an interrupted duet goes on only where its launches lie. How
-much 5 % is, is measured first: the median of CPU per request and of p50 of the duets without a change. On a
-machine that is not quiet launches do not count, and the table says how many did. With --busy other work goes
-on here meanwhile: then only duets without a change are measured, and noted as such, since no false word may
-be said there either."""
+much 5 % is, the newest duet without a change says; the table has how much it was of side a in the duet
+itself. On a machine that is not quiet launches do not count, and the table says how many did. With --busy
+other work goes on here meanwhile: then only duets without a change are measured, and noted as such, since
+no false word may be said there either."""
 
 import argparse
 import hashlib
@@ -357,13 +357,14 @@ def planned(
 
 
 def unchanged(known: dict[Key, Outcome], workload: str, measure: str) -> float | None:
-    """What the measure is without a change on a quiet machine, in ns; None where no duet says it."""
+    """What the measure was without a change in the newest duet on a quiet machine, in ns: within an hour the
+    machine's host may make requests twice as dear. None where no duet says it."""
     found = [
         one.a
         for (kind, of, _, is_quiet), outcome in known.items()
         if is_quiet and (kind, of) == (KINDS[0].name, workload) and (one := outcome.of(measure))
     ]
-    return statistics.median(found) if found else None
+    return found[-1] if found else None
 
 
 def table(known: list[Outcome], kinds: list[Kind], workloads: list[str]) -> list[str]:
@@ -377,10 +378,10 @@ def table(known: list[Outcome], kinds: list[Kind], workloads: list[str]) -> list
         else "No duet is finished yet.",
         "",
         (
-            "| planted | workload | duets | right word | other words | launches that counted, of all | "
-            "median ratio, launches of a duet |"
+            "| planted | workload | of side a it was | duets | right word | other words | "
+            "launches that counted, of all | median ratio, launches of a duet |"
         ),
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for kind in kinds:
         for workload in workloads:
@@ -460,10 +461,22 @@ def _row(kind: Kind, workload: str, outcomes: list[Outcome]) -> str:
         else ""
     )
     return (
-        f"| {kind.told} | {workload} | {len(outcomes)} | {right} | "
+        f"| {kind.told} | {workload} | {_shares(kind, outcomes)} | {len(outcomes)} | {right} | "
         f"{json.dumps(others, ensure_ascii=False)[1:-1].replace(chr(34), '')} | {counted} of {of} | "
         f"{ratio} |"
     )
+
+
+def _shares(kind: Kind, outcomes: list[Outcome]) -> str:
+    """Smallest to largest: what was burned, of what side a took in the same duet."""
+    shares = [
+        _burned_ns(outcome) / one.a for outcome in outcomes if kind.share and (one := outcome.of(kind.of))
+    ]
+    return f"{min(shares):.1%} – {max(shares):.1%}" if shares else ""
+
+
+def _burned_ns(outcome: Outcome) -> int:
+    return int(outcome.planted.split(",")[0].removeprefix("burn="))
 
 
 def _widths(duet: Duet, measure: str) -> tuple[float, float] | None:
