@@ -51,8 +51,8 @@ WORKLOADS = ("get", "put")
 SAME_PERCENT = 5.0
 TINY_USUAL_NS = 20_000
 LAUNCHES_OF_NOTHING = 8  # a false word is as likely by then as after more: error is spent by launches
-# A launch is one observation however long it is: slices of 0.3 s and a short warm-up make it 20 s long. Of p50
-# and CPU that is enough; p99 is a millisecond and more as long as both JVMs compile, which is 13 s.
+# A launch is one observation however long it is: slices of 0.3 s and a short warm-up make it 20 s long. That
+# is enough of p50 and CPU; p99 is a millisecond and more as long as both JVMs compile, which is 13 s.
 SHORT = {
     "warm_up": "5s",
     "pairs": 10,
