@@ -25,6 +25,7 @@ import json
 import statistics
 import subprocess
 import sys
+import textwrap
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -63,6 +64,7 @@ SHORT = {
 EVERY, WAIT_NS = 50, 1_000_000
 AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
 OUTCOMES = Path(__file__).with_name("duet-power.jsonl")
+TITLE = "# What duets say of planted changes"
 Key = tuple[str, str, int, bool]  # kind, workload, number, whether the machine was quiet
 
 
@@ -199,7 +201,12 @@ def main() -> None:
     lines = table(list(known.values()), kinds, workloads)
     print("\n".join(lines))
     if given.write:
-        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        text = [TITLE, "", *(one for line in lines for one in wrapped(line))]
+        given.write.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def wrapped(line: str) -> list[str]:
+    return [line] if line.startswith("|") else textwrap.wrap(line, 100) or [""]
 
 
 def recorded(file: Path) -> dict[Key, Outcome]:
