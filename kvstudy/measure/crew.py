@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from kvstudy.errors import HostLost, KvstudyError
@@ -188,8 +188,9 @@ class Crew:
             return ""
         return crew_name(self.service.host.name, [one.host.name for one in self.generators])
 
+    @cached_property
     def machine_ids(self) -> dict[str, str | None]:
-        """Of each host of the run, by name: which machine has that name now."""
+        """Of each host of the run, by name: which machine had that name when it was first asked."""
         return {
             member.host.name: member.station.machine_facts()["machine_id"]
             for member in self.members
