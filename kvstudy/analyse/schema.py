@@ -199,7 +199,7 @@ RUNS = _columns(
     (
         "hosts",
         TEXT,
-        "one machine; over a network JSON object: the service's host, the generators' and what these are",
+        "one machine; over a network JSON object: hosts of service and generators, and their machines",
     ),
     (
         "search",
