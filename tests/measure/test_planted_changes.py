@@ -7,9 +7,14 @@ import subprocess
 import sys
 
 import pytest
-from project import PROJECT, Project
+from project import PROJECT, UNDISTURBED, Project
 
 pytestmark = pytest.mark.machine
+AS_MAIN = f"""{UNDISTURBED}
+import runpy, sys
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 SCRIPT = PROJECT / "tests" / "planted" / "duet_power.py"
 
 
@@ -22,7 +27,7 @@ def without_blanks(project, tmp_path):
 def power(project, script, workload, outcomes):
     asked = ["--only", "cpu-5", "--workload", workload, "--launches", "1", "--outcomes", outcomes]
     return subprocess.run(
-        [sys.executable, script, "--tiny", "--changed", "1", *asked],
+        [sys.executable, "-c", AS_MAIN, script, "--tiny", "--changed", "1", *asked],
         cwd=project.root,
         env=os.environ | {"PYTHONPATH": str(PROJECT)},
         capture_output=True,
