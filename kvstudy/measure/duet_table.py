@@ -163,6 +163,8 @@ def _why_none(found: Duet) -> str:
     last = found.tables.duets.query("excluded == ''").sort_values(["start_utc", "run_id"])["run_id"].iloc[-1]
     marked = checks[(checks["run_id"] == last) & (checks["verdict"] != PASS)]
     why = [f"{_MARKS[row.check]}{row.observed}" for row in marked.itertuples() if row.check in _MARKS]
+    if any(launches.BUSY in one for one in why):
+        why.append("where compilers keep a side busy, a longer warm_up under compare helps")
     return f" ({'; '.join(why)})" if why else ""
 
 
@@ -184,7 +186,7 @@ def _missing(found: Duet) -> list[str]:
     return [
         (
             f"  {one['workload']} {_LOOPS.get(one['loop'], one['loop'])} {one['measure']} (primary): "
-            "undecided: no launch gives a value of it"
+            f"undecided: no launch gives a value of it{_why_none(found)}"
         )
     ]
 

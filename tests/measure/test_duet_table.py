@@ -74,6 +74,19 @@ def test_rounds_that_the_machine_disturbed_are_called_rounds(found):
     ]
 
 
+def test_where_a_side_was_busy_the_reason_and_what_helps_are_said_of_a_primary_measure_without_a_value(found):
+    busy = slices(8, workload="get", idle_cpu_ns=1e12)
+    duet = found(
+        launches=2,
+        parts={("put", "rate"): slices(8), ("get", "rate"): busy},
+        primary={"workload": "get", "loop": "rate", "measure": "p50"},
+    )
+    told = [line for line in progress_lines(duet, 30.0) if "get at the rate p50 (primary): undecided" in line]
+    assert (
+        len(told) == 1 and "(rounds kept: 0%, other side busy 7; where compilers keep a side busy" in told[0]
+    )
+
+
 def test_held_back_words_are_no_decision_and_beyond_the_last_look_nothing_is_planned(found):
     duet = found()
     assert nothing_to_come(duet) == "every measure is decided"
