@@ -118,8 +118,6 @@ class _Work:
                 self._is_over.set()
                 list(threads.map(lambda host: host.give_up("interrupted"), self._hosts))
                 raise
-            finally:
-                self._is_over.set()
         while not self._left.empty():
             yield self._make(self._left.get()[1])
 

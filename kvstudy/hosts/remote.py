@@ -180,12 +180,13 @@ class RemoteHost:
             with suppress(Exception):
                 self._soon(link.end, timeout_s)
 
-    def _check_there(self) -> None:
-        if self._lost:
-            raise HostLost(f"host {self.name} is lost: {self._lost}")
+    @property
+    def _loss(self) -> str:
+        return f"host {self.name} is lost: {self._lost}"
 
     def _ask(self, kind: str, *payload: object) -> object:
-        self._check_there()
+        if self._lost:
+            raise HostLost(self._loss)
         frame, link = asked(kind, *payload), self._link
         try:
             is_well, packed = wire.unpack(self._answer(self._threads.submit(link.exchange, frame)))
@@ -217,11 +218,8 @@ class RemoteHost:
             except NotInTime:
                 if self._lost:
                     raise HostLost(self._lost) from None
-                for one in self._companions:
-                    try:
-                        one._check_there()
-                    except HostLost as lost:
-                        raise _CompanionLost(lost.message) from None
+                if gone := next((one for one in self._companions if one.is_lost), None):
+                    raise _CompanionLost(gone._loss) from None
 
     def _soon(self, work: Callable[[], T], timeout_s: float) -> T:
         try:

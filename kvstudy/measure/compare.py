@@ -330,10 +330,9 @@ def conditions_of(comparison: Comparison, root: Path, crew: Crew) -> dict[str, s
     }
     if not crew.is_here:
         (generator,) = crew.generators
-        facts = {one.host.name: one.station.machine_facts() for one in crew.members if one.host.is_remote}
-        loaded_by = generator.host.name, machine_identity(facts[generator.host.name])
-        where = [crew.service.host.name, *loaded_by]
-        conditions["hosts"] = json.dumps([*where, *machine_ids(facts, facts).values()], sort_keys=True)
+        loaded_by = generator.host.name, machine_identity(crew.machines[generator.host.name])
+        which = machine_ids(crew.machines, crew.machines).values()
+        conditions["hosts"] = json.dumps([crew.service.host.name, *loaded_by, *which], sort_keys=True)
     return conditions
 
 

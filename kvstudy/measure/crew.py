@@ -106,13 +106,12 @@ class Crew:
     def begin(self, planned: PlannedRun | Launch, folder: Path, run_id: str, keep_awake: Wanted) -> dict:
         """Of a run, on all hosts. What machine.json says: facts of the service's machine, where they are
         known, and over hosts of those of all."""
-        facts = {}
-        for member in self.members:
-            of_machine = member.begin(planned, folder, run_id)
-            facts[member.host.name] = of_machine | member.station.keep_awake(keep_awake)
-        of_service = facts.get(self.service.host.name, {}) if self.sees_service else {}
-        away = {member.host.name for member in self.members if member.host.is_remote}
-        of_hosts = {name: of_machine for name, of_machine in facts.items() if name in away}
+        facts = {
+            member: member.begin(planned, folder, run_id) | member.station.keep_awake(keep_awake)
+            for member in self.members
+        }
+        of_service = facts[self.service] if self.sees_service else {}
+        of_hosts = {member.host.name: facts[member] for member in self.members if member.host.is_remote}
         return of_service | ({} if self.is_here else {"hosts": of_hosts})
 
     def facts_before(self) -> dict:
@@ -189,10 +188,10 @@ class Crew:
         return crew_name(self.service.host.name, [one.host.name for one in self.generators])
 
     @cached_property
-    def machine_ids(self) -> dict[str, str | None]:
-        """Of each host of the run, by name: which machine had that name when it was first asked."""
+    def machines(self) -> dict[str, dict]:
+        """Facts of the machine of each host of the run, by name, as they were when that was first asked."""
         return {
-            member.host.name: member.station.machine_facts()["machine_id"]
+            member.host.name: member.station.machine_facts()
             for member in self.members
             if member.host.is_remote
         }

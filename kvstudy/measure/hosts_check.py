@@ -77,7 +77,7 @@ def examine(file: HostsFile) -> list[Checked]:
                 here = Clock(address)
                 until_end.callback(here.close)
                 places[f"{address}:{here.port}"] = "the machine where you type"
-        list(threads.map(lambda one: _look_around(*one, places), found))
+        list(threads.map(lambda one: _look_around(*one, places), [one for one in found if one[1]]))
         return [one for one, _ in found]
 
 
@@ -153,11 +153,9 @@ def _look_at_network(found: Checked, address: str, port: int) -> bool:
     return True
 
 
-def _look_around(found: Checked, there: There | None, places: dict[str, str]) -> None:
+def _look_around(found: Checked, there: There, places: dict[str, str]) -> None:
     """From a host to the others: a service to its generators' clock, a generator to the service, both to the
     scheduler. ``places``: whose they are."""
-    if there is None:
-        return
     try:
         why = there.unreached([place for place, whose in places.items() if whose != f"host {found.name}"])
     except KvstudyError as error:
@@ -212,7 +210,10 @@ def _over_ssh(remote: Remote) -> Iterator[There]:
 
 def _unreached_over_ssh(remote: Remote, places: Collection[str]) -> dict[str, str]:
     done = remote.asked(f"{remote.python} -m kvstudy.hosts.reach {shlex.join(places)}")
-    return json.loads(_last_line(done.stdout)) if done.returncode == 0 else {}
+    if done.returncode != 0:
+        said = _last_line(done.stderr) or done.returncode
+        raise KvstudyError(f"it cannot be asked whom it reaches: {said}")
+    return json.loads(_last_line(done.stdout))
 
 
 def _last_line(said: str) -> str:

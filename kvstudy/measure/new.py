@@ -97,7 +97,8 @@ def write(
         )
     file = root / "experiments" / f"{name}.yaml"
     script = file.with_suffix(".lua")
-    for there in (file, *([script] if get else [])):
+    files = [file] if get is None else [file, script]
+    for there in files:
         if there.exists() and not replace:
             raise KvstudyError(
                 f"there is such an experiment already: {there}",
@@ -122,17 +123,17 @@ def write(
         paths=keys if get is None else "",
         workload=PUT_AND_GET if get is None else OWN_SCRIPT.format(name=name),
     )
-    before = {one: one.read_bytes() for one in (file, script) if one.exists()}
+    before = {one: one.read_bytes() for one in files if one.exists()}
     try:
         file.write_text(text, encoding="utf-8")
         if get is not None:
             script.write_text(SCRIPT.format(get=get), encoding="utf-8")
         Experiment.load(file)
     except BaseException as error:
-        for one in (file, script):
+        for one in files:
             if one in before:
                 one.write_bytes(before[one])
-            elif one == file or get is not None:
+            else:
                 one.unlink(missing_ok=True)
         if isinstance(error, KvstudyError):  # the file that it names is gone again
             what = re.sub(rf"^{re.escape(str(file))}(:\d+)?: ", "", error.message)

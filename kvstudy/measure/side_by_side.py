@@ -44,7 +44,7 @@ def is_of(run: SealedRun, crew: Crew) -> bool:
         return measured_by(run) is None
     noted = run.machine.get("hosts") or {}
     return measured_by(run) == crew.names and all(
-        noted.get(name, {}).get("machine_id") == known for name, known in crew.machine_ids.items()
+        noted.get(name, {}).get("machine_id") == known["machine_id"] for name, known in crew.machines.items()
     )
 
 

@@ -157,11 +157,7 @@ def filled_store(bench: Bench, options, contender: Ours | RocksDb) -> pathlib.Pa
     if not store.exists():
         began = time.monotonic()
         service = contender.filling(bench, options, store)
-        try:
-            bench.fill(service, options.records)
-        except BaseException:
-            service.stop()
-            raise
+        bench.fill(service, options.records)
         service.stop(timeout_s=1800)
         print(f"{contender.store} filled in {time.monotonic() - began:.0f} s", flush=True)
     return store

@@ -78,7 +78,8 @@ def test_a_share_whose_hosts_are_not_there_any_more_is_measured_whole():
 def test_a_run_is_of_hosts_when_the_same_machines_have_these_names_still(noted, now, same):
     machine = {"hosts": {name: {"machine_id": known} for name, known in noted.items()}}
     run = SimpleNamespace(facts={"hosts": {"service": "a", "generators": ["g"]}}, machine=machine)
-    there = SimpleNamespace(names="a ← g", is_here=False, machine_ids=now)
+    machines = {name: {"machine_id": known} for name, known in now.items()}
+    there = SimpleNamespace(names="a ← g", is_here=False, machines=machines)
     assert is_of(run, there) is same
     assert not is_of(run, SimpleNamespace(is_here=True))
 

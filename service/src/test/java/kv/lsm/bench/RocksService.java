@@ -175,13 +175,7 @@ public final class RocksService implements Store {
             return;
         }
         isClosed = true;
-        for (AutoCloseable one : List.of(db, options, unsynced, waiting, cached, cache, filter)) {
-            try {
-                one.close();
-            } catch (Exception e) {
-                throw new IllegalStateException("RocksDB did not close", e);
-            }
-        }
+        RocksStore.closeAll(db, options, unsynced, waiting, cached, cache, filter);
     }
 
     private static final class Asked {

@@ -1,7 +1,6 @@
 package kv.lsm.bench;
 
 import java.nio.file.Path;
-import java.util.List;
 import org.rocksdb.BlockBasedTableConfig;
 import org.rocksdb.BloomFilter;
 import org.rocksdb.ChecksumType;
@@ -93,13 +92,17 @@ final class RocksStore implements Contender {
 
     @Override
     public void close() {
-        List.<AutoCloseable>of(db, options, writeOptions, readOptions, cache, filter)
-                .forEach(closeable -> {
-                    try {
-                        closeable.close();
-                    } catch (Exception e) {
-                        throw new IllegalStateException("RocksDB did not close", e);
-                    }
-                });
+        closeAll(db, options, writeOptions, readOptions, cache, filter);
+    }
+
+    /// In their order.
+    static void closeAll(AutoCloseable... all) {
+        for (AutoCloseable one : all) {
+            try {
+                one.close();
+            } catch (Exception e) {
+                throw new IllegalStateException("RocksDB did not close", e);
+            }
+        }
     }
 }
