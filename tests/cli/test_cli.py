@@ -106,6 +106,13 @@ def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
     assert "takes 20 to 30 minutes" in (PROJECT / "README.md").read_text()
 
 
+def test_the_number_of_real_duets_is_that_of_its_own_variables():
+    """`make reproduce` has a list of files that was called as the number was."""
+    dry = ["make", "--dry-run", "duet-power", "CHANGED=3"]
+    printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    assert "duet_power.py --changed 3 --unchanged 10 --within 10m " in printed, printed
+
+
 def test_the_commands_that_measure_files_are_told_with_their_times():
     files = ["experiments/wal.yaml", "experiments/put-get.yaml", "experiments/report-1.yaml"]
     answer = kvstudy("plan", *files, "--profile", "full", "--commands")

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import product
 
 import pytest
-from test_failures import SEALED_WITHIN_S, nothing_runs_on, tell_in_phase
+from test_failures import SEALED_WITHIN_S, came_to, nothing_runs_on
 
 from kvstudy.hosts.process import wait_until
 from kvstudy.record.run_folder import sealed_runs
@@ -57,22 +57,17 @@ def test_what_hosts_that_are_lost_had_begun_is_measured_by_the_others_from_the_b
     hosts, project, tmp_path
 ):
     experiment, file = two_crews(hosts, project, repeats=2, duration="2s")
-    mark = tmp_path / "mark"
-    measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
     try:
-        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
-        assert mark.exists(), measuring.communicate()
-        hosts.cut("b")
-        begun = time.monotonic()
-        assert wait_until(
-            lambda: any(run.facts["outcome"] != "completed" for run in sealed_runs(project.raw)),
-            SEALED_WITHIN_S,
-        ), "never sealed"
-        print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
-        code, out, err = project.finished(measuring, timeout_s=180)
+        with came_to("measure", project, tmp_path, "run", experiment, "--hosts", file) as measuring:
+            hosts.cut("b")
+            begun = time.monotonic()
+            assert wait_until(
+                lambda: any(run.facts["outcome"] != "completed" for run in sealed_runs(project.raw)),
+                SEALED_WITHIN_S,
+            ), "never sealed"
+            print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
+            code, out, err = project.finished(measuring, timeout_s=180)
     finally:
-        if measuring.poll() is None:
-            measuring.kill()
         hosts.heal("b")
     assert code == 1 and "Traceback" not in err, out + err
     assert "hosts a ← b measure no more: " in err and "host b" in err.splitlines()[-1], err
@@ -96,18 +91,11 @@ def nothing_was_measured(hosts, project) -> None:
 
 def test_ctrl_c_ends_the_measurement_on_all_hosts(hosts, project, tmp_path):
     experiment, file = two_crews(hosts, project, repeats=3, duration="5s")
-    mark = tmp_path / "mark"
-    measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
-    try:
-        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
-        assert mark.exists(), measuring.communicate()
+    with came_to("measure", project, tmp_path, "run", experiment, "--hosts", file) as measuring:
         measuring.send_signal(signal.SIGINT)
         begun = time.monotonic()
         code, out, err = project.finished(measuring, timeout_s=60)
         print(f"ended {time.monotonic() - begun:.1f} s after it was interrupted")
-    finally:
-        if measuring.poll() is None:
-            measuring.kill()
     assert time.monotonic() - begun < SEALED_WITHIN_S
     assert code == 130 and "--resume goes on from here" in err and "Traceback" not in err, out + err
     nothing_was_measured(hosts, project)

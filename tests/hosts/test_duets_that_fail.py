@@ -7,7 +7,7 @@ import time
 import pytest
 from project import TINY_SLICES, UNDISTURBED
 from test_duets_over_hosts import SIDES_OF_OURS
-from test_failures import SEALED_WITHIN_S, alone, cut_b, kill, nothing_runs_on, tell_in_phase
+from test_failures import SEALED_WITHIN_S, alone, came_to, cut_b, kill, nothing_runs_on
 
 from kvstudy.hosts.process import wait_until
 from kvstudy.record.run_folder import sealed_runs
@@ -40,20 +40,22 @@ def test_a_launch_that_something_happens_to_is_sealed_and_the_duet_goes_on_or_sa
             "compare": TINY_SLICES | {"pairs": 6, "launches": answers},
         }
     )
-    mark = tmp_path / "mark"
-    code = tell_in_phase("put at the rate", mark, "duet_progress", "DuetProgress") + UNDISTURBED
-    measuring = project.kvstudy("compare", experiment, "--hosts", file, code=code)
     try:
-        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
-        assert mark.exists(), measuring.communicate()
-        happens(hosts, measuring)
-        begun = time.monotonic()
-        assert wait_until(lambda: sealed_runs(project.raw), SEALED_WITHIN_S), "never sealed"
-        print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
-        code, out, err = project.finished(measuring, 90)
+        with came_to(
+            "put at the rate",
+            project,
+            tmp_path,
+            *("compare", experiment, "--hosts", file),
+            more=UNDISTURBED,
+            module="duet_progress",
+            progress="DuetProgress",
+        ) as measuring:
+            happens(hosts, measuring)
+            begun = time.monotonic()
+            assert wait_until(lambda: sealed_runs(project.raw), SEALED_WITHIN_S), "never sealed"
+            print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
+            code, out, err = project.finished(measuring, 90)
     finally:
-        if measuring.poll() is None:
-            measuring.kill()
         hosts.heal("b")
     print(out, err)
     first, *others = sealed_runs(project.raw)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -39,6 +40,23 @@ def tell_in_phase(phase: str, mark: Path, module: str = "progress", progress: st
     """Code for the measuring process: the first time that a run comes to this phase there is the file
     ``mark``, and a moment to do something."""
     return TELL_IN_PHASE.format(phase=phase, mark=str(mark), module=module, progress=progress)
+
+
+@contextmanager
+def came_to(phase: str, project: Project, tmp_path: Path, *arguments: object, more: str = "", **where: str):
+    """A kvstudy of which a run has come to this phase for the first time; killed at the end if it still runs.
+    ``more``: code for it; ``where``: as of ``tell_in_phase``."""
+    mark = tmp_path / "mark"
+    measuring = project.kvstudy(*arguments, code=tell_in_phase(phase, mark, **where) + more)
+    try:
+        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60), (
+            "never came to that phase"
+        )
+        assert mark.exists(), measuring.communicate()
+        yield measuring
+    finally:
+        if measuring.poll() is None:
+            measuring.kill()
 
 
 def kill(name: str, word: str):
@@ -110,29 +128,16 @@ def test_a_run_that_something_happens_to_is_sealed_with_its_reason(
 ):
     file = hosts.yaml(a=["service"], b=["generator"], c=["generator"])
     experiment = project.experiment(**TWO_RUNS)
-    mark = tmp_path / "mark"
-    measuring = project.kvstudy(
-        "run",
-        experiment,
-        "--hosts",
-        file,
-        "--generators",
-        2,
-        code=tell_in_phase(phase, mark),
-    )
     try:
-        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60), (
-            "never came to that phase"
-        )
-        assert mark.exists(), measuring.communicate()
-        happens(hosts, measuring)
-        begun = time.monotonic()
-        assert wait_until(lambda: sealed_runs(project.raw), SEALED_WITHIN_S), "never sealed"
-        print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
-        code, out, err = project.finished(measuring, timeout_s=90)
+        with came_to(
+            phase, project, tmp_path, "run", experiment, "--hosts", file, "--generators", 2
+        ) as measuring:
+            happens(hosts, measuring)
+            begun = time.monotonic()
+            assert wait_until(lambda: sealed_runs(project.raw), SEALED_WITHIN_S), "never sealed"
+            print(f"sealed {time.monotonic() - begun:.1f} s after it happened")
+            code, out, err = project.finished(measuring, timeout_s=90)
     finally:
-        if measuring.poll() is None:
-            measuring.kill()
         hosts.heal("b")
         if "c" not in hosts.begun:
             hosts.begin("c")
@@ -157,17 +162,10 @@ def test_a_host_that_is_lost_while_another_one_fills_a_store_ends_that_run_at_on
     file = hosts.yaml(a=["service"], b=["generator"])
     fill = {"records": 3_000_000}
     experiment = project.experiment(subject="kv-service", workload="get", rate=300, fill=fill)
-    mark = tmp_path / "mark"
-    measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("fill", mark))
-    try:
-        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
-        assert mark.exists(), measuring.communicate()
+    with came_to("fill", project, tmp_path, "run", experiment, "--hosts", file) as measuring:
         os.kill(hosts.pid_of("b", "dask_host"), signal.SIGKILL)
         assert wait_until(lambda: sealed_runs(project.raw), SEALED_WITHIN_S), "never sealed"
         code, out, err = project.finished(measuring, timeout_s=60)
-    finally:
-        if measuring.poll() is None:
-            measuring.kill()
     (run,) = sealed_runs(project.raw)
     assert re.search(r"host b is lost: .*worker is gone", run.facts["outcome"]), run.facts["outcome"]
     assert code == 1 and "Traceback" not in err and set(run.facts["phases"]) <= {"fill", "stop"}, out + err

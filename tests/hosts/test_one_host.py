@@ -5,7 +5,7 @@ import re
 import pytest
 from project import TINY_SLICES, UNDISTURBED
 from test_duets_over_hosts import SIDES_OF_OURS
-from test_failures import SEALED_WITHIN_S, alone, interrupt, nothing_runs_on, stop, tell_in_phase
+from test_failures import SEALED_WITHIN_S, alone, came_to, interrupt, nothing_runs_on, stop
 
 from kvstudy.analyse.conditions import hosts_in_words, hosts_of_run
 from kvstudy.hosts.process import wait_until
@@ -78,18 +78,12 @@ def test_a_duet_on_one_host_has_both_sides_and_its_generator_there(hosts, projec
 def test_a_run_on_one_host_that_something_happens_to_is_sealed_with_its_reason(
     hosts, project, tmp_path, happens, reason
 ):
-    file, mark = hosts.yaml(a=["service", "generator"]), tmp_path / "mark"
+    file = hosts.yaml(a=["service", "generator"])
     experiment = project.experiment(subject="kv-service", rate=300, duration="4s", warm_up="500ms")
-    measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
-    try:
-        assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
-        assert mark.exists(), measuring.communicate()
+    with came_to("measure", project, tmp_path, "run", experiment, "--hosts", file) as measuring:
         happens(hosts, measuring)
         assert wait_until(lambda: sealed_runs(project.raw), SEALED_WITHIN_S), "never sealed"
         _, _, err = project.finished(measuring, timeout_s=90)
-    finally:
-        if measuring.poll() is None:
-            measuring.kill()
     (run,) = sealed_runs(project.raw)
     assert re.search(reason, run.facts["outcome"]) and "Traceback" not in err, run.facts["outcome"] + err
     nothing_runs_on(hosts, "a")

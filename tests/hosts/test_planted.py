@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 from namespaces import WrongClock
-from test_failures import SEALED_WITHIN_S, alone, nothing_runs_on, tell_in_phase
+from test_failures import SEALED_WITHIN_S, alone, came_to, nothing_runs_on
 
 from kvstudy.hosts.process import wait_until
 from kvstudy.record import slowest
@@ -81,17 +81,13 @@ def test_a_clock_that_is_set_by_a_little_while_it_is_measured_fails_that_run(
     """By 25 ms: less than it may drift in a long run, and more than most pauses take."""
     file = hosts.yaml(a=["service"], b=["generator"])
     experiment = project.experiment(subject="kv-service", rate=300, duration="3s", warm_up="500ms", repeats=2)
-    mark, clock = tmp_path / "mark", WrongClock(0, 0, tmp_path / "jump")
-    with begun_anew(hosts, {jumping: {"clock": clock}}):
-        measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
-        try:
-            assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
-            assert mark.exists(), measuring.communicate()
-            clock.jumps(25_000_000)
-            code, out, err = project.finished(measuring, 90)
-        finally:
-            if measuring.poll() is None:
-                measuring.kill()
+    clock = WrongClock(0, 0, tmp_path / "jump")
+    with (
+        begun_anew(hosts, {jumping: {"clock": clock}}),
+        came_to("measure", project, tmp_path, "run", experiment, "--hosts", file) as measuring,
+    ):
+        clock.jumps(25_000_000)
+        code, out, err = project.finished(measuring, 90)
     ((reason, _),) = failed(project)
     said = rf"clock of host {jumping} was set while it was measured: it moved by 2[45]\.\d ms at once"
     assert re.search(said, reason), out + err
@@ -138,21 +134,16 @@ def test_a_disk_that_runs_full_fails_that_run_with_its_reason_and_others_go_on(
         duration="3s",
         warm_up="500ms",
     )
-    mark = tmp_path / "mark"
-    with begun_anew(hosts, {full: {"disk": "256m"}}):
-        measuring = project.kvstudy("run", experiment, "--hosts", file, code=tell_in_phase("measure", mark))
-        try:
-            assert wait_until(lambda: mark.exists() or measuring.poll() is not None, 60)
-            assert mark.exists(), measuring.communicate()
-            hosts.fill(full)
-            begun = time.monotonic()
-            assert wait_until(lambda: failed(project), SEALED_WITHIN_S), "never sealed"
-            print(f"sealed {time.monotonic() - begun:.1f} s after it was full")
-            code, out, err = project.finished(measuring, 90)
-            nothing_runs_on(hosts, "abcd")
-        finally:
-            if measuring.poll() is None:
-                measuring.kill()
+    with (
+        begun_anew(hosts, {full: {"disk": "256m"}}),
+        came_to("measure", project, tmp_path, "run", experiment, "--hosts", file) as measuring,
+    ):
+        hosts.fill(full)
+        begun = time.monotonic()
+        assert wait_until(lambda: failed(project), SEALED_WITHIN_S), "never sealed"
+        print(f"sealed {time.monotonic() - begun:.1f} s after it was full")
+        code, out, err = project.finished(measuring, 90)
+        nothing_runs_on(hosts, "abcd")
     assert code == 1 and "Traceback" not in err, out + err
     for reason, where in failed(project):
         assert full in (where["service"], *where["generators"])
