@@ -110,6 +110,9 @@ fn out_of_time(facts: &Facts) -> Option<String> {
     if !fell_behind(facts) {
         return None;
     }
+    if let Some(reason) = away(facts) {
+        return Some(reason);
+    }
     let (index, thread) = facts
         .threads
         .iter()
@@ -127,6 +130,22 @@ fn out_of_time(facts: &Facts) -> Option<String> {
         format!("starved: thread {index} did not get the CPU it needed: {told}")
     } else {
         format!("busy: thread {index} had no time to spare: {told}")
+    })
+}
+
+/// At least half of what was not kept fell due while threads did not run, nor ran again before the end. What
+/// was never sent has no lateness, so nothing else tells of it.
+fn away(facts: &Facts) -> Option<String> {
+    facts.offered_rate_rps?;
+    let away_share = |thread: &ThreadUse| share(thread.away_at_end_ns, thread);
+    let (index, thread) =
+        facts.threads.iter().enumerate().max_by(|(_, a), (_, b)| a.away_at_end_ns.cmp(&b.away_at_end_ns))?;
+    let of_all = facts.threads.iter().map(away_share).sum::<f64>() / facts.threads.len() as f64;
+    (1.0 - facts.kept_share > 1.0 - KEPT_SHARE_MIN && of_all >= (1.0 - facts.kept_share) / 2.0).then(|| {
+        format!(
+            "starved: thread {index} was stopped, or did not get a CPU, for the last {:.1} % of the time",
+            away_share(thread) * 100.0
+        )
     })
 }
 
@@ -199,7 +218,7 @@ fn spare_share(thread: &ThreadUse) -> f64 {
 }
 
 fn waited_share(thread: &ThreadUse) -> f64 {
-    share(thread.waited_for_cpu_ns.unwrap_or(0), thread)
+    share(thread.waited_for_cpu_ns.unwrap_or(0).max(thread.away_ns), thread)
 }
 
 fn share(part_ns: u64, thread: &ThreadUse) -> f64 {
@@ -224,6 +243,8 @@ mod tests {
             habits: Habits::default(),
             spin_given_up: false,
             waited_for_cpu_ns: Some(waited_ms * ms),
+            away_ns: 0,
+            away_at_end_ns: 0,
         }
     }
 
@@ -379,6 +400,25 @@ mod tests {
     fn a_thread_that_waits_for_its_cpu_is_starved() {
         let verdict = Run { threads: &[thread(300, 0, 690)], achieved: 800.0, ..Run::default() }.judged();
         assert!(verdict.reason.unwrap().starts_with("starved: thread 0"));
+    }
+
+    #[test]
+    fn threads_that_were_stopped_while_what_is_missing_fell_due_are_the_limit() {
+        let away = |away_ms: u64| ThreadUse { away_at_end_ns: away_ms * 1_000_000, ..thread(100, 0, 0) };
+        let judged = |threads: &[ThreadUse], kept_share| {
+            Run { threads, kept_share: Some(kept_share), busy_share: 0.2, ..Run::default() }.judged()
+        };
+        let reason = judged(&[thread(100, 0, 0), away(400)], 0.8).reason.unwrap();
+        assert!(
+            reason.starts_with("starved: thread 1 was stopped, ") && reason.contains("40.0 %"),
+            "{reason}"
+        );
+        let before = ThreadUse { away_ns: 400_000_000, ..thread(100, 0, 0) };
+        assert_eq!(judged(&[before], 0.8).generator_saturated, Some(false), "what is late then is sent late");
+        for (away_ms, kept_share) in [(150, 0.5), (5, 0.998), (400, 0.9995)] {
+            let verdict = judged(&[away(away_ms), thread(100, 0, 0)], kept_share);
+            assert_eq!(verdict.generator_saturated, Some(away_ms == 5), "{away_ms} ms, kept {kept_share}");
+        }
     }
 
     #[test]

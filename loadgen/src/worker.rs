@@ -29,7 +29,7 @@ use std::sync::mpsc::Receiver;
 
 use crate::alternation::{AlternatingDue, Server, Turns};
 use crate::args::{Arrivals, Dispatch, Spin};
-use crate::clock::now_ns;
+use crate::clock::{self, now_ns};
 use crate::connection::Connection;
 use crate::course::Course;
 use crate::due::Due;
@@ -44,7 +44,7 @@ use crate::plan::{Alternate, Pacing, Plan};
 use crate::sample::Sample;
 use crate::schedule::Poisson;
 use crate::script::WorkerState;
-use crate::thread_use::{ThreadUse, UseLog};
+use crate::thread_use::{Absence, ThreadUse, UseLog};
 use crate::tls::{CIPHER_BYTES, Tls};
 use crate::uniform::Uniform;
 use crate::verdict::IN_TIME_NS;
@@ -89,6 +89,7 @@ pub struct Worker<'a> {
     /// What this thread found of requests and answers; of connections [`Opening`] knows it.
     measurement: Measurement,
     used: UseLog,
+    absence: Absence,
 }
 
 impl<'a> Worker<'a> {
@@ -122,7 +123,8 @@ impl<'a> Worker<'a> {
             source,
             room: Room::new(plan.has_tls()),
             measurement,
-            used: UseLog::default(),
+            used: UseLog::new(timing::used_by(now_ns(), 0)),
+            absence: Absence::default(),
         })
     }
 
@@ -136,6 +138,7 @@ impl<'a> Worker<'a> {
         if let Some(Alternate { alternation, .. }) = &self.plan.alternate {
             self.measurement.tell_slices(alternation);
         }
+        self.absence.has_looked(now_ns(), clock::thread_cpu_ns());
         self.start();
 
         let sending_ended_ns = loop {
@@ -143,6 +146,8 @@ impl<'a> Worker<'a> {
             let mut called_off =
                 self.course.is_done() || self.source.script().is_some_and(WorkerState::stopped);
             if now >= self.waiting.housekeeping_ns() {
+                let came_ns = now;
+                self.mind_absence(came_ns, self.waiting.housekeeping_ns());
                 let any_is_free = || self.connections.iter().any(Connection::is_idle);
                 if self.course.is_given_up(now, any_is_free) {
                     self.give_up(now);
@@ -154,6 +159,7 @@ impl<'a> Worker<'a> {
                     now = self.send_due(SENDS_IN_A_ROW, now);
                 }
                 self.keep_house(now);
+                self.has_kept_house(came_ns);
                 called_off |= self.links.is_called_off() || matches!(orders.try_recv(), Ok(Order::Stop));
                 now = now_ns();
             }
@@ -164,8 +170,8 @@ impl<'a> Worker<'a> {
             self.note_first_use(now);
             self.wait_and_handle(now);
         };
-        let used_until = self.used_by(now_ns());
-        let used = self.used.since_start(&used_until);
+        self.note_absence_and_use_at_the_end();
+        let used = self.used.since_start();
         let given_up_ns = self.finish(sending_ended_ns);
 
         let (reconnecting, opening_times, endpoints) = self.opening.finish();
@@ -175,14 +181,16 @@ impl<'a> Worker<'a> {
             thread_use: ThreadUse {
                 connections: self.connections.len(),
                 sent: measured.tally.sent,
-                wall_ns: used_until.at_ns.saturating_sub(start_ns),
+                wall_ns: used.at_ns,
                 cpu_ns: used.cpu_ns,
                 spun_ns: used.spun_ns,
                 habits: self.waiting.habits(),
                 spin_given_up: self.waiting.has_given_up_spin(),
                 waited_for_cpu_ns: used.waited_for_cpu_ns,
+                away_ns: used.away_ns,
+                away_at_end_ns: self.absence.at_end_ns().min(used.away_ns),
             },
-            used_by_steps: self.used.into_steps(self.plan.steps.as_ref(), used_until),
+            used_by_steps: self.used.into_steps(self.plan.steps.as_ref()),
             measured,
             reconnecting,
             opening_times,

@@ -218,6 +218,45 @@ fn a_generator_that_was_stopped_takes_the_blame_however_few_its_connections() {
     }
 }
 
+/// 2 s of 1 000 requests a second, or of a closed loop, by a generator that is stopped from this long after
+/// its start until behind its end.
+fn stopped_to_the_end(pacing: &str, stopped_after: Duration) -> Run {
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("r.json");
+    let start = jiff::Timestamp::now() + Duration::from_secs(1);
+    let child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args([pacing, "-c16", "-t1", "-d2s", "--start-at", &start.to_string()])
+        .args(["--json", json.to_str().unwrap(), &server.url()])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let since_start = |after: Duration| (start + after).duration_since(jiff::Timestamp::now()).unsigned_abs();
+    let before_start = Duration::from_millis(if stopped_after.is_zero() { 300 } else { 0 });
+    thread::sleep(since_start(stopped_after) - before_start);
+    kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
+    thread::sleep(since_start(Duration::from_millis(2500)));
+    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let json = serde_json::from_slice(&std::fs::read(json).expect(&stderr)).unwrap();
+    Run { code: 0, stdout: String::new(), stderr, json, hlog: String::new() }
+}
+
+#[test]
+fn a_generator_that_was_stopped_to_the_end_takes_the_blame_for_what_it_never_sent() {
+    for (pacing, stopped_after) in
+        [("-R1000", 0), ("-R1000", 1000), ("-R1000", 1250), ("--closed", 0), ("--closed", 1250)]
+    {
+        let run = stopped_to_the_end(pacing, Duration::from_millis(stopped_after));
+        let told = format!("{pacing} {stopped_after}: {} {}", run.json["verdict"], run.json["threads"]);
+        assert!(saturated(&run), "{told}");
+        assert!(run.json["threads"][0]["away_s"].as_f64().unwrap() > 0.5, "{told}");
+        assert!(run.stderr.contains("the generator was the limit, not the service"), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn waiting_for_a_service_that_stalls_is_not_the_generators_lateness() {
     // Every hundredth answer takes 100 ms: most requests wait behind one of them, on the one connection there

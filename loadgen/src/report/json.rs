@@ -152,6 +152,7 @@ struct Thread {
     wakes_late_us: f64,
     sleep_cost_us: f64,
     waited_for_cpu_s: Option<f64>,
+    away_s: f64,
 }
 
 #[derive(Serialize)]
@@ -265,6 +266,7 @@ fn document<'a>(plan: &'a Plan, result: &'a RunResult) -> Result<Document<'a>, E
                 wakes_late_us: thread.habits.wakes_late_ns as f64 / 1e3,
                 sleep_cost_us: thread.habits.sleep_cost_ns as f64 / 1e3,
                 waited_for_cpu_s: thread.waited_for_cpu_ns.map(seconds),
+                away_s: seconds(thread.away_ns),
             })
             .collect(),
         verdict: verdict(&result.verdict),

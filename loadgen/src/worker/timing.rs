@@ -29,15 +29,37 @@ impl Worker<'_> {
         }
     }
 
+    /// Whether it comes later than it was to, or has not worked since then.
+    pub(super) fn mind_absence(&mut self, now: u64, planned_ns: u64) {
+        self.absence.look(planned_ns, now, self.course.end_ns(), clock::thread_cpu_ns);
+    }
+
+    /// Whether it was away since it came to keep house.
+    pub(super) fn has_kept_house(&mut self, came_ns: u64) {
+        let now = now_ns();
+        self.mind_absence(now, came_ns);
+        self.absence.has_looked(now, clock::thread_cpu_ns());
+    }
+
+    /// What is due and could leave is something that it was to come for.
+    pub(super) fn note_absence_and_use_at_the_end(&mut self) {
+        let now = now_ns();
+        let due_ns = self.course.at_ns(self.free.next_ns());
+        self.mind_absence(now, self.waiting.housekeeping_ns().min(due_ns));
+        self.note_use(now);
+    }
+
     /// Behind the first requests, so that it makes none of them late.
     pub(super) fn note_first_use(&mut self, now: u64) {
-        if now >= self.course.start_ns() {
-            self.used.start(|| used_by(now, self.waiting.spun_ns()));
+        if self.used.awaits_start() && now >= self.course.start_ns() {
+            self.note_use(now);
         }
     }
 
-    pub(super) fn used_by(&self, now: u64) -> UsedBy {
-        used_by(now, self.waiting.spun_ns())
+    /// Returns when the next step begins.
+    pub(super) fn note_use(&mut self, now: u64) -> u64 {
+        let used = UsedBy { away_ns: self.absence.total_ns(), ..used_by(now, self.waiting.spun_ns()) };
+        self.used.look(self.course.start_ns(), self.plan.steps.as_ref(), used)
     }
 
     /// What is to be done at certain times, and when the next of them is.
@@ -54,19 +76,19 @@ impl Worker<'_> {
         }
         self.waiting.mind_others(now, clock::thread_waited_for_cpu_ns);
         let mut next_ns = self.keep_opening(now).min(self.measurement.next_ns(is_ending));
-        if let Some(steps) = self.plan.steps.as_ref().filter(|_| !is_ending) {
-            let used = || used_by(now, self.waiting.spun_ns());
-            next_ns = next_ns.min(self.used.note_steps(steps, self.course.start_ns(), now, used));
+        if !is_ending && (self.plan.steps.is_some() || self.used.awaits_start()) {
+            next_ns = next_ns.min(self.note_use(now));
         }
         self.waiting.keep_house_at(next_ns.min(now + LOOK_UP_NS));
     }
 }
 
-fn used_by(now: u64, spun_ns: u64) -> UsedBy {
+pub(super) fn used_by(now: u64, spun_ns: u64) -> UsedBy {
     UsedBy {
         at_ns: now,
         cpu_ns: clock::thread_cpu_ns(),
         spun_ns,
         waited_for_cpu_ns: clock::thread_waited_for_cpu_ns(),
+        away_ns: 0,
     }
 }
