@@ -5,7 +5,8 @@
 
 A part of the tables is a function of its runs and of the code (analyse/tidy): it has the same bytes wherever
 it is made. So a host that does not see the runs is sent them, a part that one cannot make is made by another,
-and what no host is left for is made here. The cluster is put up when there is work for it.
+and what no host is left for is made here. So is a part most of whose runs were read before: their rows are
+here. The cluster is put up when there is work for it.
 """
 
 import queue
@@ -99,8 +100,12 @@ class _Work:
     def __init__(self, hosts: list[RemoteHost], make: Callable[[Task], Task], tasks: list[Task]):
         self._hosts, self._make = hosts, make
         self._left: queue.SimpleQueue[tuple[int, Task]] = queue.SimpleQueue()
-        for numbered in enumerate(tasks):
-            self._left.put(numbered)
+        self._mostly_known = []
+        for number, task in enumerate(tasks):
+            if 2 * task.fresh_runs < len(task.batch.runs):
+                self._mostly_known.append(task)
+            else:
+                self._left.put((number, task))
         self._made: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._is_over = threading.Event()
 
@@ -109,6 +114,7 @@ class _Work:
         with ThreadPoolExecutor(2 * len(self._hosts)) as threads:
             working = [threads.submit(self._work_on, host) for host in self._hosts]
             try:
+                yield from map(self._make, self._mostly_known)
                 while not all(one.done() for one in working) or not self._made.empty():
                     with suppress(queue.Empty):
                         yield self._made.get(timeout=STEP_S)

@@ -70,6 +70,35 @@ def test_parts_that_a_host_cannot_make_are_made_by_others_and_at_last_here(tmp_p
             assert "makes no tables: host away: no way to it" in capsys.readouterr().err
 
 
+def test_what_was_mostly_read_before_is_made_here_and_nothing_of_it_is_sent(tmp_path, monkeypatch):
+    monkeypatch.setattr("kvstudy.analyse.tidy.build.SPREAD_FROM_RUNS", 1)
+    made(tmp_path / "raw")
+    rebuild([tmp_path / "raw"], tmp_path / "tidy")
+    run = RunMaker(tmp_path / "raw")
+    run("20261120T204224Z-rates", experiment="rates", repeat=4)
+    for number in range(2):
+        run(f"20261120T20422{number}Z-sweep", experiment="sweep", repeat=number + 1)
+    made_there, made_here = [], []
+
+    def made_by(who, task):
+        who.append((task.batch.folder, task.fresh_runs, len(task.batch.runs)))
+        return part.make(task)
+
+    def make_there(_work, _host, _station, _number, task):
+        return made_by(made_there, task)
+
+    monkeypatch.setattr(_Work, "_make_there", make_there)
+    rebuild(
+        [tmp_path / "raw"],
+        tmp_path / "tidy",
+        spread=lambda _make, tasks: _Work(
+            [Failing("a", None)], lambda task: made_by(made_here, task), tasks
+        ).done(),
+    )
+    assert made_here == [("rates", 1, 4)]
+    assert made_there == [("sweep", 2, 2)]
+
+
 class Failing(RemoteHost):
     """Is there, and fails as ``error`` says when it makes a part."""
 
@@ -133,8 +162,9 @@ def test_who_is_interrupted_waits_for_no_part_that_is_under_way(monkeypatch, cap
         raise HostLost("host hanging is lost: interrupted")
 
     monkeypatch.setattr(_Work, "_make_there", make_there)
-    done = _Work([quick, hanging], None, ["one", "two"]).done()
-    assert next(done) in ("one", "two")
+    tasks = [part.Task(part.Batch(name, ()), None, "") for name in ("one", "two")]
+    done = _Work([quick, hanging], None, tasks).done()
+    assert next(done) in tasks
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         done.throw(KeyboardInterrupt)
