@@ -264,9 +264,18 @@ def study_tables(
     if (stored.frame("duets")["experiment"] == experiment).any():
         raise KvstudyError(
             f"{experiment} was measured as a duet only, and these are pages of independent runs",
-            "kvstudy report, without --experiment: page 06 has its answer",
+            f"page 06 has its answer: kvstudy report --experiment {experiment}",
         )
     raise _nothing_of(experiment, data)
+
+
+def kinds_measured(
+    experiment: str, data_root: Path, progress: bool = True, spread: Spread = map
+) -> tuple[bool, bool]:
+    """Whether there are independent runs of it, and whether duets; KvstudyError where neither is."""
+    launches = study_duets(data_root, experiment, progress, spread).duets
+    runs = _up_to_date(data_root.resolve(), progress, spread).frame("runs")
+    return bool((runs["experiment"] == experiment).any()), len(launches) > 0
 
 
 def _is_measured(experiment: str, data: Path) -> bool:

@@ -25,10 +25,13 @@ def measured_duets() -> list[Duet]:
     return option_duets(analysed.duets(study_duets(progress=False, spread=workers.processes)))
 
 
-def every(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()) -> pd.DataFrame:
+def every(
+    tables: Tables, reference: Tables | None, duets: Sequence[Duet] = (), experiment: str | None = None
+) -> pd.DataFrame:
     """``options.every`` of ``tables``, with the reference's runs of every experiment of which the reader's
-    own decide less."""
-    return options.every(options.standing(tables, reference), duets)
+    own decide less; ``experiment``: the rows of that one alone."""
+    rows = options.every(options.standing(tables, reference), duets)
+    return rows if experiment is None or rows.empty else rows[rows["experiment"] == experiment]
 
 
 def instead(before: str, after: str) -> str:

@@ -31,19 +31,21 @@ from tqdm import tqdm
 
 import kvstudy
 from kvstudy import workers
-from kvstudy.analyse.tables import study_tables
+from kvstudy.analyse.tables import kinds_measured, study_tables
 from kvstudy.errors import KvstudyError
 from kvstudy.present import cards
-from kvstudy.present.page import Entry, page_of, title_of
+from kvstudy.present.page import LEAD, Entry, page_of, title_of
 from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, raw_root
 from kvstudy.record.run_folder import SEAL
 
 MEASURING = "02-sweep"
 FIRST = "00-study"
-OF_ONE = (
-    "03-percentiles",
-    "09-explore",
-)  # the pages of one experiment alone, the first of which is its index
+# The pages of one experiment alone, by whether it has independent runs and duets; the first is its index.
+OF_ONE = {
+    (True, False): ("03-percentiles", "09-explore"),
+    (False, True): ("06-before-after",),
+    (True, True): ("03-percentiles", "06-before-after", "09-explore"),
+}
 DOCUMENTS = ("METHODOLOGY.md", "LIMITS.md")
 KERNELS = 2
 PAGE_BYTES_MAX = 8_000_000
@@ -56,7 +58,7 @@ _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+")
 
 def export(project_root: Path, out_dir: Path, progress: bool = True, experiment: str | None = None) -> Path:
     """Writes the study of ``project_root`` to ``out_dir`` and returns its index.html. ``experiment``: only
-    OF_ONE, of that experiment.
+    those of OF_ONE.
 
     KvstudyError when there is no run to show, every notebook fails, or a page outgrows its limit; ``out_dir``
     is then as before. And when some notebook fails: then the study is written, and the page of that notebook
@@ -64,7 +66,10 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
     """
     sources = sorted((project_root / "notebooks").glob("[0-9][0-9]-*.ipynb"))
     if experiment is not None:
-        sources = [source for source in sources if source.stem in OF_ONE]
+        of_one = OF_ONE.get(
+            kinds_measured(experiment, project_root / "data", progress, workers.processes), ()
+        )
+        sources = [source for source in sources if source.stem in of_one]
     if not sources:
         raise KvstudyError(f"no notebook to export: folder={project_root / 'notebooks'}")
     out_dir = out_dir.resolve()
@@ -78,7 +83,8 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
         executed, failed = _all_executed(sources, project_root, progress, experiment)
         if len(failed) == sum(source.stem != MEASURING for source in sources):
             raise next(iter(failed.values()))
-        _write_pages(partial, executed, project_root, out_dir, FIRST if experiment is None else OF_ONE[0])
+        first = FIRST if experiment is None else sources[0].stem
+        _write_pages(partial, executed, project_root, out_dir, first)
         _write_assets(partial / "assets")
         _check_sizes(partial, _bytes_max(project_root))
         _swap(partial, out_dir)
@@ -98,9 +104,8 @@ def _all_executed(
 ) -> tuple[dict[str, nbformat.NotebookNode], dict[str, KvstudyError]]:
     """Notebook by name, in order, and why those that failed did. Two kernels at a time: most of a short
     notebook is its kernel's start."""
-    study_tables(
-        root / "data", experiment=experiment, progress=progress, spread=workers.processes
-    )  # once, before kernels would each build them
+    if experiment is None:  # once, before kernels would each build them
+        study_tables(root / "data", progress=progress, spread=workers.processes)
     # The kernel gets this environment; it has to find the same package as the exporter, wherever that was
     # started.
     package = str(Path(kvstudy.__file__).resolve().parents[1])
@@ -154,9 +159,12 @@ def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.Note
     notebook = nbformat.read(source, as_version=4)
     if source.stem == MEASURING:
         return notebook
+    if experiment is not None:  # what leads the study's page may be of all experiments
+        for cell in notebook.cells:
+            cell.metadata["tags"] = [tag for tag in cell.metadata.get("tags", []) if tag != LEAD]
     try:
         return papermill.execute_notebook(
-            str(source),
+            notebook,
             None,
             parameters={} if experiment is None else {"experiment": experiment},
             cwd=str(root),

@@ -61,13 +61,25 @@ def test_an_experiment_that_nobody_measured_is_refused_before_the_runs_of_others
     assert not (tmp_path / "data" / "tidy").exists() and not (tmp_path / "figures" / "shopp").exists()
 
 
-def test_an_experiment_of_duets_alone_is_told_which_page_has_its_answer(tmp_path):
+@pytest.mark.parametrize(
+    "has_runs, pages",
+    [(False, ["index.html"]), (True, ["06-before-after.html", "09-explore.html", "index.html"])],
+)
+def test_duets_of_an_experiment_have_their_page_which_is_its_index_where_there_is_nothing_else(
+    tmp_path, has_runs, pages
+):
     DuetMaker(tmp_path / "data" / "raw")(experiment="shop")
+    if has_runs:
+        RunMaker(tmp_path / "data" / "raw")(experiment="shop")
     (tmp_path / "notebooks").mkdir()
-    nbformat.write(new_notebook(), tmp_path / "notebooks" / "03-percentiles.ipynb")
-    with pytest.raises(KvstudyError, match="shop was measured as a duet only") as refused:
-        report.export(tmp_path, tmp_path / "figures" / "shop", progress=False, experiment="shop")
-    assert "kvstudy report, without --experiment: page 06" in str(refused.value)
+    python = {"language_info": {"name": "python"}}
+    for name in ("00-study", "03-percentiles", "06-before-after", "09-explore"):
+        parameters = new_code_cell("experiment = None", metadata={"tags": ["parameters"]})
+        cells = [new_markdown_cell(f"# Of {name}"), parameters, new_code_cell("experiment")]
+        nbformat.write(new_notebook(cells=cells, metadata=python), tmp_path / "notebooks" / f"{name}.ipynb")
+    index = report.export(tmp_path, tmp_path / "figures" / "shop", progress=False, experiment="shop")
+    assert sorted(path.name for path in index.parent.glob("*.html")) == pages
+    assert f"Of {'03-percentiles' if has_runs else '06-before-after'}" in index.read_text()
 
 
 def test_pages_of_the_reference_alone_have_a_bound_of_their_own(tmp_path):

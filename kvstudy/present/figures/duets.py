@@ -84,11 +84,12 @@ def every(shown: Shown | None) -> go.Figure:
         for heading, end in zip(headings, ends, strict=True)
     ]
     row_px = ROW_PX * max(len(_rows(one)) for one in known) + 90
-    figure = panel_grid(headings, "b / a (log)", "", match_y=False, row_px=row_px)
+    # One below the other: the names of the rows are too long to stand between two.
+    figure = panel_grid(headings, "b / a (log)", "", columns=1, match_y=False, row_px=row_px)
     figure.update_xaxes(matches=None)
     told = set()
     for index, duet in enumerate(known):
-        place, rows = cell(index, len(known)), _rows(duet)
+        place, rows = cell(index, len(known), columns=1), _rows(duet)
         names = _draw(figure, duet, rows, told, **place)
         figure.add_vline(x=1, line={"color": theme.AXIS, "width": 1.2, "dash": "dash"}, **place)
         figure.update_yaxes(categoryorder="array", categoryarray=names, **place)
