@@ -14,6 +14,7 @@ they share the cores with what is measured.
 import asyncio
 import json
 import logging
+import re
 import signal
 from collections import defaultdict
 from collections.abc import Callable
@@ -119,12 +120,17 @@ class WorkerLink:
         except KeyError:
             raise HostLost("its worker is gone") from None
         except OSError as error:
-            why = f"its worker is gone: {str(error).splitlines()[0][:150]}"
-            raise HostLost(why if self._scheduler_answers() else SCHEDULER_IS_GONE) from error
+            raise HostLost(_gone(error) if self._scheduler_answers() else SCHEDULER_IS_GONE) from error
 
     def _scheduler_answers(self) -> bool:
         """Asked anew: what goes through a scheduler that ends fails before the client notices its end."""
         return _answers(self._client, CONNECT_TIMEOUT_S)
+
+
+def _gone(error: OSError) -> str:
+    """What Dask says of its connection, without the connection."""
+    said = re.sub(r"^in <.*?>: ", "", str(error).splitlines()[0] if str(error) else "")
+    return f"its worker is gone: {said[:150]}" if said else "its worker is gone"
 
 
 def _answers(client: Client, timeout_s: float) -> bool:

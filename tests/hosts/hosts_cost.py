@@ -8,12 +8,12 @@ root).
     idle    one service, loaded in slices: in half of them the worker of a cluster that nobody uses waits on
             this machine, in the others it is stopped (SIGSTOP): p50, CPU per request, and the worker's CPU.
             What differs between two launches of the service, often more than 3 %, is on both sides
-    one     a duet of the service beside itself here, and here by `--hosts` of one host at 127.0.0.1, in turn:
-            p50, CPU per request
+    one     two services at once, loaded in slices in turn: one that the local path has restored and launched,
+            one that the same path has at the other end of Dask, on a cluster of one host at 127.0.0.1. While
+            the local one is loaded that cluster's worker and agent are stopped: it has none beside it
 
-Slices resolve nanoseconds. Of `idle` a launch is one ratio, judged as a duet's; of `one` the mean of a duet's
-two sides is compared by the rule of the pages. Each says *the same within 3 %*, a difference, or *cannot
-tell*. Exits with 1 when a goal below is missed; *cannot tell* misses it.
+Slices resolve nanoseconds. A launch is one ratio, judged as a duet's. Each says *the same within 3 %*, a
+difference, or *cannot tell*. Exits with 1 when a goal below is missed; *cannot tell* misses it.
 """
 
 import argparse
@@ -32,7 +32,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import psutil
 
 ROOT = Path(__file__).parents[2]
@@ -42,16 +41,23 @@ sys.path[:0] = [
 ]
 
 from namespaces import Namespaces, missing, this_machine
-from project import UNDISTURBED, Project
+from project import Project
 from served import Bench
 
-from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.stopping import looked_at
 from kvstudy.analyse.comparison.words import SAME, word
+from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.interrupt import interruptible
+from kvstudy.hosts.local import LocalHost
 from kvstudy.hosts.process import wait_until
-from kvstudy.project import loadgen_binary
-from kvstudy.record.duet import slices_of
-from kvstudy.record.run_folder import SealedRun, sealed_runs
+from kvstudy.hosts.session import Session
+from kvstudy.measure.artifacts import Artifacts
+from kvstudy.measure.crew import Member, local_member
+from kvstudy.measure.fill import Fills
+from kvstudy.measure.on_hosts import crews_on
+from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.run_plan import PlannedRun, plan
+from kvstudy.project import loadgen_binary, work_root, workloads_root
 
 APART_S_MAX = 0.001
 TO_LAUNCH_S_MAX = 15.0
@@ -211,20 +217,24 @@ def idle(hosts: Namespaces, project: Project, rounds: int) -> bool:
         assert project.finished(project.kvstudy("hosts", "down", file))[0] == 0
     all_shares = ", ".join(f"{100 * share:.2f}" for share in sorted(shares))
     middle = statistics.median(shares)
-    met = [
-        is_met(
-            "CPU of the idle worker",
-            f"{100 * middle:.2f} % of a core (by round: {all_shares})",
-            f"{100 * IDLE_SHARE_MAX:g} %",
-            middle <= IDLE_SHARE_MAX,
-        )
-    ]
+    met = is_met(
+        "CPU of the idle worker",
+        f"{100 * middle:.2f} % of a core (by round: {all_shares})",
+        f"{100 * IDLE_SHARE_MAX:g} %",
+        middle <= IDLE_SHARE_MAX,
+    )
+    return are_same(ratios, "beside an idle worker, to that while it is stopped") and met
+
+
+def are_same(ratios: dict[str, list[float]], what: str) -> bool:
+    """``ratios``: logarithms by measure, one of each launch."""
+    met = []
     for name, better in zip(MEASURES, ("lower", "less"), strict=True):
         of = looked_at(ratios[name], SAME_WITHIN)
         said = word(of["low"], of["high"], of["p"], of["p_same"], better, of["launches"])
-        found = f"{of['ratio']:.4f} [{of['low']:.4f}, {of['high']:.4f}] of {rounds} launches: {said}"
-        what = f"{name.partition(',')[0]} beside an idle worker, to that while it is stopped"
-        met.append(is_met(what, found, f"the same within {100 * SAME_WITHIN:g} %", said == SAME))
+        found = f"{of['ratio']:.4f} [{of['low']:.4f}, {of['high']:.4f}] of {of['launches']} launches: {said}"
+        goal = f"the same within {100 * SAME_WITHIN:g} %"
+        met.append(is_met(f"{name.partition(',')[0]} {what}", found, goal, said == SAME))
     return all(met)
 
 
@@ -234,46 +244,70 @@ def with_and_without(worker: psutil.Process, seed: int) -> tuple[dict[str, float
     with Bench("idle-worker") as bench:
         service = bench.service("service", {"memtable_bytes": "4m"})
         bench.fill(service, RECORDS)
-        target = f"{service.url}/v0/entity?id=idle"
-        urllib.request.urlopen(urllib.request.Request(target, b"x" * 100, method="PUT"), timeout=10).close()
-        result_file = bench.folder / "slices.json"
-        command = [str(loadgen_binary(ROOT)), *SLICES, "--seed", str(seed), "--alternate", target, target]
-        planned = json.loads(subprocess.check_output([*command, "--print-slices"]))["slices"]
-        start_s = time.time() + 2.0
-        at = datetime.fromtimestamp(start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        generator = subprocess.Popen(
-            [*command, "--start-at", at, "--json", str(result_file)], stdout=subprocess.DEVNULL
-        )
         (served,) = service.pids
-        cpu_ns, idle_cpu_s, idle_s = {}, 0.0, 0.0
-        try:
-            for one in planned:
-                wait_to(start_s + one["start_ns"] / 1e9 - SWITCH_AHEAD_S)
-                (worker.resume if one["server"] == "A" else worker.suspend)()
-                wait_to(start_s + one["counted_from_ns"] / 1e9)
-                before, used, begun = threads_cpu_ns(served), threads_cpu_ns(worker.pid), time.monotonic()
-                wait_to(start_s + one["end_ns"] / 1e9)
-                cpu_ns[one["slice"]] = threads_cpu_ns(served) - before
-                if one["server"] == "A" and one["measured"]:
-                    idle_cpu_s += (threads_cpu_ns(worker.pid) - used) / 1e9
-                    idle_s += time.monotonic() - begun
-            code = generator.wait(60)
-        finally:
-            worker.resume()
-            generator.kill()
-            generator.wait()
-        assert code == 0, f"loadgen ended with {code}"
-        slices = json.loads(result_file.read_text())["alternate"]["slices"]
+        return in_turn(service.url, served, service.url, served, [worker], seed, bench.folder)
+
+
+def in_turn(
+    url: str,
+    served: int,
+    other_url: str,
+    other_served: int,
+    beside: list[psutil.Process],
+    seed: int,
+    folder: Path,
+) -> tuple[dict[str, float], float]:
+    """The ratio of each measure of the service at ``url`` to that at ``other_url``, which are loaded in
+    turn, and the share of a core that ``beside`` used: they run while the first is loaded, and are stopped
+    while the other one is. ``served``: their processes."""
+    targets = [f"{one}/v0/entity?id=idle" for one in (url, other_url)]
+    for target in targets:
+        urllib.request.urlopen(urllib.request.Request(target, b"x" * 100, method="PUT"), timeout=10).close()
+    pids = {"A": served, "B": other_served}
+    result_file = folder / "slices.json"
+    command = [str(loadgen_binary(ROOT)), *SLICES, "--seed", str(seed), "--alternate", *targets]
+    planned = json.loads(subprocess.check_output([*command, "--print-slices"]))["slices"]
+    start_s = time.time() + 2.0
+    at = datetime.fromtimestamp(start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    generator = subprocess.Popen(
+        [*command, "--start-at", at, "--json", str(result_file)], stdout=subprocess.DEVNULL
+    )
+    cpu_ns, beside_cpu_s, beside_s = {}, 0.0, 0.0
+    try:
+        for one in planned:
+            pid, is_first = pids[one["server"]], one["server"] == "A"
+            wait_to(start_s + one["start_ns"] / 1e9 - SWITCH_AHEAD_S)
+            for process in beside:
+                (process.resume if is_first else process.suspend)()
+            wait_to(start_s + one["counted_from_ns"] / 1e9)
+            before, used, begun = threads_cpu_ns(pid), cpu_of(beside), time.monotonic()
+            wait_to(start_s + one["end_ns"] / 1e9)
+            cpu_ns[one["slice"]] = threads_cpu_ns(pid) - before
+            if is_first and one["measured"]:
+                beside_cpu_s += (cpu_of(beside) - used) / 1e9
+                beside_s += time.monotonic() - begun
+        code = generator.wait(60)
+    finally:
+        for process in beside:
+            process.resume()
+        generator.kill()
+        generator.wait()
+    assert code == 0, f"loadgen ended with {code}"
+    slices = json.loads(result_file.read_text())["alternate"]["slices"]
     p50, cpu = ({"A": [], "B": []} for _ in MEASURES)
     for one in slices:
         p50[one["server"]].append(one["response_time_ns"]["percentiles"]["50"])
         cpu[one["server"]].append(cpu_ns[one["slice"]] / one["response_time_ns"]["count"])
     ratios = (statistics.median(sides["A"]) / statistics.median(sides["B"]) for sides in (p50, cpu))
-    return dict(zip(MEASURES, ratios, strict=True)), idle_cpu_s / idle_s
+    return dict(zip(MEASURES, ratios, strict=True)), beside_cpu_s / beside_s
 
 
 def wait_to(at_s: float) -> None:
     time.sleep(max(0.0, at_s - time.time()))
+
+
+def cpu_of(processes: list[psutil.Process]) -> int:
+    return sum(threads_cpu_ns(one.pid) for one in processes)
 
 
 def threads_cpu_ns(pid: int) -> int:
@@ -290,80 +324,103 @@ def threads_cpu_ns(pid: int) -> int:
 # ---- one host through Dask ---------------------------------------------------------------------------------
 
 
-def measured(project: Project, *more: object) -> SealedRun:
-    before = {run.path for run in sealed_runs(project.raw)} if project.raw.is_dir() else set()
-    experiment = project.experiment(
-        subject="kv-service",
-        jvm={"heap": ["128m", "129m"]},  # a duet needs a factor, and this one is none
-        service={"memtable_bytes": "4m"},
-        workload="get",
-        fill={"records": RECORDS},
-        connections=4,
-        rate=10_000,
-        duration="10s",
-        warm_up="4s",
-        compare={
-            "warm_up": "5s",
-            "pairs": 14,
-            "closed_pairs": 0,
-            "not_counted": "100ms",
-            "counted": "300ms",
-            "gap": "20ms..80ms",
-            "profile": [],
-            "launches": 1,
-            "within": "2m",
-        },
-    )
-    code, out, err = project.finished(project.kvstudy("compare", experiment, *more, code=UNDISTURBED))
-    assert code == 0, out + err
-    (run,) = [run for run in sealed_runs(project.raw) if run.path not in before]
-    assert run.facts["outcome"] == "completed", run.facts["outcome"]
-    return run
-
-
-def figures(run: SealedRun) -> dict[str, float]:
-    """The mean over both sides of the median over its slices."""
-    slices = slices_of(run)
-    slices = slices[slices["loop"] == "rate"]
-    by_side = {
-        P50: slices.groupby("side")["p50_ns"].median() / 1e3,
-        CPU: (slices["cpu_ns"] / slices["answered"]).groupby(slices["side"]).median() / 1e3,
-    }
-    return {name: float(by_side[name].mean()) for name in MEASURES}
-
-
-def are_same(
-    before: list[dict[str, float]], called: str, after: list[dict[str, float]], other: str
-) -> list[bool]:
-    met = []
-    for name in MEASURES:
-        ours, theirs = [one[name] for one in before], [one[name] for one in after]
-        ratio, said = compared(ours, theirs, "lower" if name == P50 else "less")
-        found = f"{np.median(ours):.2f} {called}, {np.median(theirs):.2f} {other}, {ratio}: {said}"
-        met.append(is_met(name, found, f"the same within {100 * SAME_WITHIN:g} %", said == SAME))
-    return met
-
-
 def one(_hosts: Namespaces, project: Project, rounds: int) -> bool:
     """No namespace: network, disk and programs are the same on both ways."""
-    here: list[dict[str, float]] = []
-    by_hosts: list[dict[str, float]] = []
+    whole = plan(
+        Experiment.load(
+            project.experiment(
+                subject="kv-service",
+                workload="get",
+                service={"memtable_bytes": "4m"},
+                fill={"records": RECORDS},
+            )
+        )
+    )
+    ratios: dict[str, list[float]] = {name: [] for name in MEASURES}
     order = random.Random(11)
-    with this_machine(project.root.parent / "of-this-machine") as file:
-        for number in range(rounds):
-            for by_dask in order.sample([False, True], 2):
-                if by_dask:
-                    by_hosts.append(figures(measured(project, "--hosts", file)))
-                else:
-                    here.append(figures(measured(project)))
-            print(f"round {number + 1} of {rounds} done", flush=True)
-    return all(are_same(here, "on the local path", by_hosts, "through Dask"))
+    with (
+        this_machine(project.root.parent / "of-this-machine") as file,
+        interruptible(),
+        Session(work_root(project.root)) as session,
+    ):
+        artifacts = Artifacts.needed_by(whole, project.root)
+        here = LocalHost(project.root, work_root(project.root), session.registered)
+        fills = Fills(
+            work_root(project.root),
+            workloads_root(project.root),
+            artifacts,
+            session.registered,
+            lambda _doing: None,
+        )
+        local = local_member(here, artifacts, fills)
+        with crews_on(
+            HostsFile.load(file),
+            work_root(project.root),
+            session.registered,
+            whole,
+            artifacts,
+            project.root,
+            1,
+            local,
+        ) as (crew,):
+            for number in range(rounds):
+                both = {"through Dask": crew.service, "here": local}
+                found = both_ways(
+                    both, order.sample(list(both), 2), whole.runs[0], number + 1, project.root.parent
+                )
+                for name in MEASURES:
+                    ratios[name].append(math.log(found[name]))
+                print(
+                    f"round {number + 1} of {rounds}: "
+                    + ", ".join(f"{name.partition(',')[0]} {found[name]:.4f}" for name in MEASURES),
+                    flush=True,
+                )
+    return are_same(ratios, "through Dask, to that on the local path")
 
 
-def compared(before: list[float], after: list[float], better: str) -> tuple[str, str]:
-    of = pair(before, after, SAME_WITHIN)
-    said = word(of.low, of.high, of.p, of.p_same, better, min(of.runs_before, of.runs_after))
-    return f"{of.ratio:.3f} [{of.low:.3f}, {of.high:.3f}]", said
+def both_ways(
+    members: dict[str, Member], order: list[str], planned: PlannedRun, seed: int, parent: Path
+) -> dict[str, float]:
+    """Of one launch of each."""
+    folders = {name: Path(tempfile.mkdtemp(dir=parent, prefix="one-")) for name in order}
+    urls, pids = {}, {}
+    try:
+        for name in order:
+            station = members[name].station
+            members[name].ready()
+            members[name].begin(planned, folders[name], folders[name].name)
+            station.restore()
+            urls[name] = station.launch(0, None)
+            station.come_to_rest()
+            pids[name] = listening(urls[name])
+        beside = processes_of("kvstudy.hosts.dask_host worker", "kvstudy.hosts.agent")
+        assert len(beside) == 2, beside
+        asked = (urls["through Dask"], pids["through Dask"], urls["here"], pids["here"])
+        ratios, _ = in_turn(*asked, beside, seed, folders["here"])
+        return ratios
+    finally:
+        for name in order:
+            members[name].station.stop()
+            members[name].end(folders[name])
+
+
+def listening(url: str) -> int:
+    """The process that listens there."""
+    port = int(url.rpartition(":")[2])
+    (pid,) = {
+        one.pid for one in psutil.net_connections("tcp") if one.status == "LISTEN" and one.laddr.port == port
+    }
+    return pid
+
+
+def processes_of(*modules: str) -> list[psutil.Process]:
+    """Those that run a module; a shell that starts one is none."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or [])
+        if line.startswith(sys.executable) and any(f" -m {module} " in f"{line} " for module in modules):
+            found.append(process)
+    return found
 
 
 STEPS: dict[str, Callable[[Namespaces, Project, int], bool]] = {

@@ -97,3 +97,19 @@ def test_who_looks_at_a_host_that_somebody_measures_on_is_told_so_and_disturbs_n
     assert there is None
     assert len(found.wrong) == 1 and "host is in use: by " in found.wrong[0]
     assert keeper.add(2) == 42
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        (
+            "in <TLS (closed) Scheduler Broadcast local=tls://10.0.0.1:43212 remote=tls://10.0.0.2:3954>: "
+            "Stream is closed",
+            "its worker is gone: Stream is closed",
+        ),
+        ("Timed out after 5 s\ndue to this", "its worker is gone: Timed out after 5 s"),
+        ("", "its worker is gone"),
+    ],
+)
+def test_of_a_worker_that_is_gone_it_is_told_why_and_not_by_which_socket(said, told):
+    assert dask_host._gone(OSError(said)) == told
