@@ -139,11 +139,20 @@ class RemoteHost:
     def settle(self) -> None:
         if self._lost:
             return
-        link = self._link
-        try:
-            self._soon(lambda: link.exchange(asked("rest")), SETTLE_TIMEOUT_S)
-        except Exception as error:
-            self.abandon(_in_words(error))
+        resting = self._threads.submit(self._link.exchange, asked("rest"))
+        end = time.monotonic() + SETTLE_TIMEOUT_S
+        why = f"it does not answer within {SETTLE_TIMEOUT_S:g} s"
+        while not self._lost and time.monotonic() < end:
+            try:
+                resting.result(STEP_S)
+                return
+            except NotInTime:
+                continue
+            except Exception as error:
+                why = _in_words(error)
+                break
+        if not self._lost:  # else it is silent, and its agent ends by itself
+            self.abandon(why)
 
     def abandon(self, why: str) -> None:
         self._lose(why)

@@ -138,6 +138,25 @@ def test_who_waits_for_one_host_hears_at_once_that_another_one_is_lost(host):
     other.end()
 
 
+class SilentLink(StillLink):
+    """To an agent that is not heard any more, nor is its end."""
+
+    def exchange(self, *_frame):
+        threading.Event().wait()
+
+    end = exchange
+
+
+def test_of_a_host_that_is_found_lost_meanwhile_it_is_not_waited_for_that_it_settles(monkeypatch):
+    for name, seconds in (("BEAT_TIMEOUT_S", 1.0), ("SETTLE_TIMEOUT_S", 60.0)):
+        monkeypatch.setattr(remote, name, seconds)
+    host = RemoteHost("b", "127.0.0.1", "", SilentLink)
+    host.renew()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(host.settle).result(20)
+    assert host.is_lost
+
+
 def test_a_disk_that_is_full_is_said_with_the_name_of_its_host(host, tmp_path):
     there = tmp_path / "there" / "full"
     there.symlink_to("/dev/full")
