@@ -29,7 +29,7 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
             problems.append(getattr(error, "message", str(error)).replace(f"{run.path}/", ""))
             return default
 
-    slices = attempt(lambda: duet.slices_of(run), duet.read_slices(",".join(duet.SLICES), duet.SLICES_FILE))
+    slices = attempt(lambda: duet.slices_of(run), duet.no_slices())
     counted = launches.counted_slices(
         slices, int(run.machine.get("cores_usable") or run.machine.get("cores") or 1)
     )

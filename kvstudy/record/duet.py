@@ -19,6 +19,7 @@ within their part. Two neighbouring slices, one of each side, are a *round*, num
 
 import io
 import json
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -85,6 +86,9 @@ OPTIONAL = (
 )
 
 
+_DTYPES = {"text": None, "whole": "int64", "real": "float64"}
+
+
 def is_duet(run: SealedRun) -> bool:
     """Whether the folder holds one launch of a duet; folders of before duets do not say a kind."""
     return run.facts.get("kind") == DUET
@@ -104,11 +108,13 @@ def side_file(name: str, side: str) -> str:
 def slices_of(run: SealedRun) -> pd.DataFrame:
     """One row per slice, with the columns SLICES; no row when the launch failed before its first slice.
     FormatError for a damaged file."""
-    return (
-        read_slices(run.text(SLICES_FILE), SLICES_FILE)
-        if run.has(SLICES_FILE)
-        else read_slices(",".join(SLICES), SLICES_FILE)
-    )
+    return read_slices(run.text(SLICES_FILE), SLICES_FILE) if run.has(SLICES_FILE) else no_slices().copy()
+
+
+@cache
+def no_slices() -> pd.DataFrame:
+    """As ``slices_of``, without a row: nobody changes it."""
+    return read_slices(",".join(SLICES), SLICES_FILE)
 
 
 def read_slices(text: str, file: str) -> pd.DataFrame:
@@ -125,12 +131,14 @@ def read_slices(text: str, file: str) -> pd.DataFrame:
     if missing:
         raise FormatError(file, 1, f"columns are missing: {', '.join(missing)}")
     frame = frame.reindex(columns=list(SLICES))
+    lacking = frame[[name for name, kind in SLICES.items() if kind != "real"]].isna()
+    for name in lacking.columns[lacking.any()]:
+        raise FormatError(file, int(np.flatnonzero(lacking[name])[0]) + 2, f"{name} is missing")
     for name, kind in SLICES.items():
-        if kind != "real" and frame[name].isna().any():
-            raise FormatError(file, int(np.flatnonzero(frame[name].isna())[0]) + 2, f"{name} is missing")
-        if kind != "text":
+        wanted = _DTYPES[kind]
+        if wanted and frame.dtypes[name] != wanted:
             try:
-                frame[name] = frame[name].astype("int64" if kind == "whole" else "float64")
+                frame[name] = frame[name].astype(wanted)
             except (ValueError, TypeError) as reason:
                 raise FormatError(file, None, f"{name}: not a number: {reason}") from None
     for name, known in (("side", SIDES), ("loop", LOOPS)):

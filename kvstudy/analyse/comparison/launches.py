@@ -100,23 +100,29 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
         | (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns)
         | (found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns)
     )
-    found["left_out"], found["lost_by"] = "", ""
-    first = found.groupby(PART)["round"].transform("min")
-    for _, places in found.groupby([*PART, "round"]).groups.items():
-        sides = sorted(found.loc[places, "side"])
-        if (found.loc[places, "round"] == first[places]).any():
-            why, by = FIRST, set()
-        elif sides != list(duet.SIDES):
-            why, by = INCOMPLETE, set()
-        elif unanswered[places].any():
-            why, by = ERRORS, set(found.loc[places, "side"][unanswered[places]])
-        elif disturbed[places].any():
-            why, by = DISTURBED, set()
-        elif busy[places].any():
-            why, by = BUSY, set(other[places][busy[places]])
-        else:
-            continue
-        found.loc[places, "left_out"], found.loc[places, "lost_by"] = why, "".join(sorted(by))
+    round_of = found.groupby([*PART, "round"], sort=False).ngroup().to_numpy()
+
+    def in_round(are: pd.Series) -> np.ndarray:
+        """Of each slice: whether any slice of its round is so."""
+        return np.isin(round_of, round_of[are.to_numpy(dtype=bool)])
+
+    def by(are: pd.Series, whose: pd.Series) -> np.ndarray:
+        """Of each slice: whose doing it was in its round, "a", "b" or "ab"."""
+        a, b = (np.where(in_round(are & (whose == side)), side, "") for side in duet.SIDES)
+        return np.char.add(a, b)
+
+    slices = [np.bincount(round_of[found["side"] == side], minlength=len(found)) for side in duet.SIDES]
+    is_first = (found["round"] == found.groupby(PART)["round"].transform("min")).to_numpy()
+    reasons = (
+        (FIRST, is_first, ""),
+        (INCOMPLETE, ((slices[0] != 1) | (slices[1] != 1))[round_of], ""),
+        (ERRORS, in_round(unanswered), by(unanswered, found["side"])),
+        (DISTURBED, in_round(disturbed), ""),
+        (BUSY, in_round(busy), by(busy, other)),
+    )
+    whether = [are for _, are, _ in reasons]
+    found["left_out"] = np.select(whether, [why for why, _, _ in reasons], "").astype(object)
+    found["lost_by"] = np.select(whether, [whose for _, _, whose in reasons], "").astype(object)
     return found
 
 
@@ -148,13 +154,14 @@ def launch_values(
     ``primary``: the duet's primary measure."""
     rows = []
     for (workload, loop), part in counted.groupby(PART, sort=True):
+        of_rounds = _Rounds(part)
         for measure in measures(loop, primary):
             found = (
                 _cost(part, measure, (sent or {}).get((workload, loop), 1.0))
                 if measure in COSTS
                 else _tail(part, histograms, TAILS[measure])
                 if measure in TAILS
-                else _of_rounds(part, measure)
+                else of_rounds.values(measure)
             )
             if found is not None:
                 a, b, log_ratio, rounds, *bounds = found
@@ -175,34 +182,30 @@ def lost_rounds(counted: pd.DataFrame) -> pd.DataFrame:
     return rounds.assign(rounds=1, **names).groupby(PART, as_index=False)[["rounds", *names]].sum()
 
 
-def round_ratios(part: pd.DataFrame, column: str) -> pd.Series:
-    """Log ratio b / a of each round that counts, by its number; of one part, or of several told apart in the
-    index."""
-    kept = part[part["left_out"] == ""]
-    sides = kept.pivot_table(index=[*PART, "round"], columns="side", values=column, aggfunc="first")
-    if not set(duet.SIDES) <= set(sides.columns):
-        return pd.Series(dtype=float)
-    with np.errstate(all="ignore"):
-        ratios = np.log(sides["b"] / sides["a"])
-    return ratios[np.isfinite(ratios)]
+class _Rounds:
+    """Of one part: the rounds that count, each a slice of both sides, and how many either side lost."""
 
+    def __init__(self, part: pd.DataFrame):
+        kept = part[part["left_out"] == ""].sort_values("round")
+        self._sides = [kept[kept["side"] == side] for side in duet.SIDES]
+        lost = part[part["left_out"].isin((BUSY, ERRORS))].drop_duplicates("round")["lost_by"]
+        self._lost = [int(lost.str.contains(side).sum()) for side in duet.SIDES]
 
-def _of_rounds(part: pd.DataFrame, measure: str) -> tuple | None:
-    column = _OF_A_SLICE[measure]
-    ratios = round_ratios(part, column)
-    if len(ratios) < ROUNDS_MIN:
-        return None
-    kept = part[part["left_out"] == ""]
-    medians = [float(kept.loc[kept["side"] == side, column].median()) for side in duet.SIDES]
-    lost = part[part["left_out"].isin((BUSY, ERRORS))].drop_duplicates("round")["lost_by"]
-    by_a, by_b = (int(lost.str.contains(side).sum()) for side in duet.SIDES)
-    # A side that is as bad as can be has no latency that is long enough, or no rate.
-    below, above = (by_a, by_b) if BETTER[measure] == "lower" else (by_b, by_a)
-    bounds = (
-        float(np.median([*ratios, *[-math.inf] * below])),
-        float(np.median([*ratios, *[math.inf] * above])),
-    )
-    return *medians, float(ratios.median()), len(ratios), *bounds
+    def values(self, measure: str) -> tuple | None:
+        a, b = (side[_OF_A_SLICE[measure]].to_numpy(dtype=float) for side in self._sides)
+        with np.errstate(all="ignore"):
+            ratios = np.log(b / a)
+        ratios = ratios[np.isfinite(ratios)]
+        if len(ratios) < ROUNDS_MIN:
+            return None
+        # A side that is as bad as can be has no latency that is long enough, or no rate.
+        below, above = self._lost if BETTER[measure] == "lower" else self._lost[::-1]
+        bounds = (
+            float(np.median([*ratios, *[-math.inf] * below])),
+            float(np.median([*ratios, *[math.inf] * above])),
+        )
+        medians = (float(np.nanmedian(side)) for side in (a, b))
+        return *medians, float(np.median(ratios)), len(ratios), *bounds
 
 
 def _tail(
