@@ -8,6 +8,7 @@
 
 mod logs;
 mod parts;
+mod slices;
 mod total;
 
 use std::ffi::OsString;

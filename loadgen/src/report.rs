@@ -2,7 +2,7 @@
 
 pub mod hlog;
 pub mod json;
-mod json_slices;
+pub mod json_slices;
 mod json_steps;
 pub mod planned_slices;
 pub mod slowest;

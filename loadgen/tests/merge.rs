@@ -7,8 +7,10 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use base64::Engine;
 use common::{Act, OK, Run, Server, assert_follows_schema, lines};
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
 use serde_json::{Value, json};
 
 const PARTS: usize = 3;
@@ -533,4 +535,102 @@ fn no_part_is_replaced_by_the_whole_and_no_result_has_an_empty_name() {
     let (code, told) = merge_into(&[], &[whole]);
     assert_eq!(code, Some(1));
     assert!(told.contains("a merged result cannot be merged again"), "{told}");
+}
+
+/// Results of three parts that sent to two servers in turn, one of which is slow.
+fn parts_in_turn() -> Vec<Value> {
+    let (quick, slow) = (
+        Server::start(|_, _| Act::Answer(OK.to_owned())),
+        Server::start(|number, _| {
+            let status = if number % 10 == 3 { "404 Not Found" } else { "200 OK" };
+            Act::After(Duration::from_millis(2), OK.replace("200 OK", status))
+        }),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let start = format!("{:.9}", jiff::Timestamp::now() + jiff::SignedDuration::from_secs(2));
+    let runs: Vec<_> = (1..=PARTS)
+        .map(|number| {
+            Command::new(env!("CARGO_BIN_EXE_loadgen"))
+                .args(["-R600", "-c12", "-t1", "-d1500ms", "-T1s", "--warmup", "200ms", "--slice", "150ms"])
+                .args(["--settle", "30ms", "--gap", "5ms..20ms", "--order", "random", "--seed", "7"])
+                .args(["--expect", "200", "--sample", "10", "--start-at", &start])
+                .args(["--part", &format!("{number}/{PARTS}"), "--json"])
+                .arg(file(folder.path(), number, "json"))
+                .args(["--alternate", &slow.url(), &quick.url()])
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut run in runs {
+        assert_eq!(run.wait().unwrap().code(), Some(3), "answers of 404 are not expected");
+    }
+    let read = |number| serde_json::from_slice(&std::fs::read(file(folder.path(), number, "json")).unwrap());
+    (1..=PARTS).map(|number| read(number).unwrap()).collect()
+}
+
+fn decoded(latency: &Value) -> Histogram<u64> {
+    let text = latency["histogram_v2_base64"].as_str().unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
+    Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
+}
+
+#[test]
+fn slices_of_two_servers_in_turn_are_those_of_all_parts() {
+    let parts = parts_in_turn();
+    let all = merged(&parts);
+    assert_follows_schema(&Run {
+        code: 0,
+        stdout: String::new(),
+        stderr: String::new(),
+        json: all.clone(),
+        hlog: String::new(),
+    });
+    for list in ["slices", "servers"] {
+        let entries = all["alternate"][list].as_array().unwrap();
+        assert_eq!(entries.len(), if list == "servers" { 2 } else { 6 });
+        for (place, entry) in entries.iter().enumerate() {
+            let of_parts: Vec<_> = parts.iter().map(|part| &part["alternate"][list][place]).collect();
+            let sum =
+                |name: &str| of_parts.iter().map(|one| one.pointer(name).unwrap().as_u64().unwrap()).sum();
+            for name in ["/sent", "/completed", "/unexpected", "/answers/200", "/response_time_ns/count"] {
+                assert_eq!(entry.pointer(name).unwrap().as_u64(), Some(sum(name)), "{list} {place} {name}");
+            }
+            let mut values = decoded(&of_parts[0]["response_time_ns"]);
+            for one in &of_parts[1..] {
+                values.add(decoded(&one["response_time_ns"])).unwrap();
+            }
+            assert!(!values.is_empty() && entry["server"] == of_parts[0]["server"]);
+            let merged = decoded(&entry["response_time_ns"]);
+            assert!(merged == values, "{list} {place}");
+            let p90 = &entry["response_time_ns"]["percentiles"]["90"];
+            assert_eq!(p90.as_u64(), Some(loadgen::statistics::percentile(&values, 90.0)), "{list} {place}");
+        }
+    }
+    let rate = |value: &Value| value["alternate"]["servers"][0]["achieved_rate_rps"].as_f64().unwrap();
+    assert!((rate(&all) - parts.iter().map(rate).sum::<f64>()).abs() < 1e-6);
+    assert_eq!(all["sample"].as_array().unwrap().len(), 10 * PARTS);
+
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut parts = parts.clone();
+        change(&mut parts[1]);
+        error(&parts)
+    };
+    for (change, told) in [
+        (
+            &(|part: &mut Value| part["alternate"]["order"] = "ab".into()) as &dyn Fn(&mut Value),
+            "not parts of one load: another order: ",
+        ),
+        (
+            &|part| part["alternate"]["slices"][3]["server"] = "C".into(),
+            "not parts of one load: other slices: ",
+        ),
+        (&|part| part["alternate"]["servers"][1]["url"] = "http://h/".into(), "other servers: "),
+        (&|part| part["alternate"]["slices"][3]["late"] = "few".into(), "no number: late of a slice"),
+        (
+            &|part| _ = part.as_object_mut().unwrap().remove("alternate"),
+            "not parts of one load: one has two servers in turn: ",
+        ),
+    ] {
+        assert!(changed(change).contains(told), "{told}: {}", changed(change));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Given;
+use super::{Given, slices};
 use crate::args::{self, Args, Parsed};
 use crate::error::Error;
 use crate::report::json::SCHEMA_VERSION;
@@ -39,9 +39,6 @@ impl Part {
         }
         if result.get("merged").is_some() {
             return Err(wrong("a merged result cannot be merged again: give the results of all parts"));
-        }
-        if result.get("alternate").is_some() {
-            return Err(wrong("results of --alternate cannot be merged"));
         }
         if result.get("steps").is_some() {
             return Err(wrong("results of a rate in steps cannot be merged"));
@@ -171,7 +168,7 @@ fn belongs(first: &Part, other: &Part) -> Result<(), Error> {
             )));
         }
     }
-    Ok(())
+    slices::belongs(first, other)
 }
 
 pub fn first_start(parts: &[Part]) -> Timestamp {

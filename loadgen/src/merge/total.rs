@@ -11,6 +11,7 @@ use hdrhistogram::serialization::Deserializer;
 use serde_json::{Map, Value, json};
 
 use super::parts::{Part, apart_s};
+use super::slices;
 use crate::error::Error;
 use crate::errors::{ErrorKind, Errors};
 use crate::opening_times::Handshakes;
@@ -165,6 +166,9 @@ impl Total {
                 protocols: counts_by_name(parts, "/tls/protocols")
             })?);
         }
+        if let Some(slices) = slices::merged(parts)? {
+            document["alternate"] = slices;
+        }
         if let Some(sample) = joined(parts, "sample") {
             document["sample"] = sample.into();
         }
@@ -287,7 +291,7 @@ fn tally(file: &Path, result: &Value) -> Result<Tally, Error> {
     })
 }
 
-fn decoded(file: &Path, result: &Value, name: &str) -> Result<Histogram<u64>, Error> {
+pub(super) fn decoded(file: &Path, result: &Value, name: &str) -> Result<Histogram<u64>, Error> {
     let no_histogram = || wrong(file, &format!("no histogram: {name}"));
     let text = result[name]["histogram_v2_base64"].as_str().ok_or_else(no_histogram)?;
     let bytes = base64::engine::general_purpose::STANDARD.decode(text).map_err(|_| no_histogram())?;
@@ -306,6 +310,6 @@ fn number(part: &Part, pointer: &str) -> Result<f64, Error> {
     found.ok_or_else(|| wrong(&part.file, &format!("no number: {}", &pointer[1..])))
 }
 
-fn wrong(file: &Path, what: &str) -> Error {
+pub(super) fn wrong(file: &Path, what: &str) -> Error {
     Error::file(file, what)
 }

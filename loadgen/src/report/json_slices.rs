@@ -67,7 +67,7 @@ struct Found {
 }
 
 #[derive(Serialize)]
-struct LatencyNs {
+pub(crate) struct LatencyNs {
     count: u64,
     mean: Option<f64>,
     stdev: Option<f64>,
@@ -153,13 +153,17 @@ fn found(plan: &Plan, counts: &SliceCounts, counted_ns: u64) -> Result<Found, Er
 fn latency(counts: &Counts) -> Result<LatencyNs, Error> {
     let mut histogram: Histogram<u64> = histogram_ns();
     add_counts(&mut histogram, counts);
+    latency_ns(&histogram)
+}
+
+pub(crate) fn latency_ns(histogram: &Histogram<u64>) -> Result<LatencyNs, Error> {
     Ok(LatencyNs {
         count: histogram.len(),
-        mean: number(statistics::mean(&histogram)),
-        stdev: number(statistics::stdev(&histogram)),
-        min: statistics::min(&histogram),
-        max: statistics::max(&histogram),
-        percentiles: percentiles(&histogram),
-        histogram_v2_base64: encoded(&histogram)?,
+        mean: number(statistics::mean(histogram)),
+        stdev: number(statistics::stdev(histogram)),
+        min: statistics::min(histogram),
+        max: statistics::max(histogram),
+        percentiles: percentiles(histogram),
+        histogram_v2_base64: encoded(histogram)?,
     })
 }
