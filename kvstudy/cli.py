@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from kvstudy import __version__
-from kvstudy.errors import ExperimentError, KvstudyError, what_to_do
+from kvstudy.errors import KvstudyError, what_to_do
 from kvstudy.project import project_root, raw_root, reference_root, tidy_root
 from kvstudy.units import format_duration, parse_duration_s
 
@@ -115,6 +115,14 @@ HOSTS = click.option(
     type=click.Path(path_type=Path),
     help="Measure on the machines of this file (docs/hosts.md): the service on one, generators on others.",
 )
+GENERATORS = click.option(
+    "--generators",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="With --hosts: so many hosts make the load of a run, or of a duet, together.",
+)
 
 
 @commands.command()
@@ -122,14 +130,7 @@ HOSTS = click.option(
 @PRESET
 @ONLY
 @HOSTS
-@click.option(
-    "--generators",
-    type=click.IntRange(1, 1024),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="With --hosts: so many hosts make the load of a run together.",
-)
+@GENERATORS
 @click.option(
     "--label",
     default="",
@@ -175,9 +176,7 @@ def run(
     from kvstudy.measure.quiet import Patience
     from kvstudy.plan.show import total_line
 
-    hosts = _hosts(hosts_file)
-    if generators > 1 and hosts is None:
-        raise click.UsageError("--generators needs --hosts")
+    hosts = _hosts(hosts_file, generators)
     plans = _plans(files, preset, only)
     click.echo(total_line(plans), err=True)
     for warning in filter(None, (_measured_apart(one.experiment.name, label) for one in plans)):
@@ -280,13 +279,7 @@ class Percent(click.ParamType):
 @ONLY
 @PRESET
 @HOSTS
-@click.option(
-    "--generators",
-    type=int,
-    default=1,
-    metavar="N",
-    help="Only 1: a duet has one generator.",
-)
+@GENERATORS
 @click.option("--label", default="", help="A name for this duet.")
 @click.option("--resume", is_flag=True, help="Go on with the newest duet of the same sides and builds.")
 @click.option(
@@ -321,12 +314,7 @@ def compare(
     from kvstudy.plan.show import total_line
 
     _refuse_together("builds", "baseline")
-    if generators != 1:
-        raise ExperimentError(
-            f"slices of several generators cannot be merged: generators={generators}",
-            "a duet has one; several load a run: kvstudy run --hosts FILE --generators N",
-        )
-    hosts = _hosts(hosts_file)
+    hosts = _hosts(hosts_file, generators)
     all_of_it = [
         one
         for file in files
@@ -347,7 +335,15 @@ def compare(
             err=True,
         )
         try:
-            duet = measured(one, project_root(), label=label, resume=resume, patience=waiting, hosts=hosts)
+            duet = measured(
+                one,
+                project_root(),
+                label=label,
+                resume=resume,
+                patience=waiting,
+                hosts=hosts,
+                generators=generators,
+            )
             for line in table_lines(duet.found, duet.over, markdown):
                 click.echo(line)
             if duet.launches and all(run.facts["outcome"] != "completed" for run in duet.launches):
@@ -423,10 +419,12 @@ def _with_profile(names: tuple[str, ...], preset: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _hosts(file: Path | None):
+def _hosts(file: Path | None, generators: int = 1):
     """The hosts of a file; None where none was given."""
     from kvstudy.hosts.hosts_file import HostsFile
 
+    if generators > 1 and file is None:
+        raise click.UsageError("--generators needs --hosts")
     return HostsFile.load(file) if file else None
 
 

@@ -38,7 +38,7 @@ from kvstudy.measure.duet_table import MEASURE_NAMES, nothing_to_come, outcome_o
 from kvstudy.measure.execute import clear_up, fills_needed
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import script_path
-from kvstudy.measure.on_hosts import crews_on, duet_station_there
+from kvstudy.measure.on_hosts import crews_on, duet_station_there, over_a_network
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk
 from kvstudy.measure.quiet import Patience
@@ -86,10 +86,13 @@ def compare(
     resume: bool = False,
     patience: Patience | None = None,
     hosts: HostsFile | None = None,
+    generators: int = 1,
 ) -> DuetInProgress:
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the launch
-    that goes on as failed. With ``hosts`` both sides are on one of them, and the generator on another, or, of
-    a file of one host, there too: on the same in all launches."""
+    that goes on as failed. With ``hosts`` both sides are on one of them, and so many generators on others,
+    or, of a file of one host, there too: on the same in all launches."""
+    if generators > 1:
+        comparison = loaded_by_several(comparison, generators)
     within_s = comparison.comparing.within
     check_time(comparison, within_s)
     primary_of(comparison)
@@ -112,7 +115,7 @@ def compare(
             make = partial(duet_station_there, comparison)
             (crew,) = until_end.enter_context(
                 crews_on(
-                    *(hosts, work_root(root), session.registered, runs, artifacts, root, 1, here),
+                    *(hosts, work_root(root), session.registered, runs, artifacts, root, generators, here),
                     make=make,
                     at_most=1,
                 )
@@ -271,6 +274,16 @@ def check_difference(comparison: Comparison, digests: dict[str, str | None]) -> 
         )
 
 
+def loaded_by_several(comparison: Comparison, generators: int) -> Comparison:
+    """The same with so many generators on hosts of their own. ExperimentError where one would have no
+    connection."""
+    loads = []
+    for load in comparison.loads:
+        of_runs = over_a_network(runs_of(replace(comparison, loads=(load,))), generators).runs
+        loads.append(replace(load, a=of_runs[0].configuration, b=of_runs[1].configuration))
+    return replace(comparison, loads=tuple(loads))
+
+
 def check_here(comparison: Comparison, root: Path) -> list[str]:
     """Notes. KvstudyError when both sides cannot be on this machine."""
     chosen_ports(comparison.experiment.port)
@@ -329,8 +342,11 @@ def conditions_of(comparison: Comparison, root: Path, crew: Crew) -> dict[str, s
         "machine": machine_identity(known),
     }
     if not crew.is_here:
-        (generator,) = crew.generators
-        loaded_by = generator.host.name, machine_identity(crew.machines[generator.host.name])
+        loaded_by = [
+            fact
+            for one in crew.generators
+            for fact in (one.host.name, machine_identity(crew.machines[one.host.name]))
+        ]
         which = machine_ids(crew.machines, crew.machines).values()
         conditions["hosts"] = json.dumps([crew.service.host.name, *loaded_by, *which], sort_keys=True)
     return conditions

@@ -1,11 +1,11 @@
-"""One launch of a duet, from an empty folder to a sealed one: both sides at once, one generator that sends to
-them in turn.
+"""One launch of a duet, from an empty folder to a sealed one: both sides at once, a generator, or several,
+that sends to them in turn.
 
     restore two copies of one store → start both, in the order drawn → for each load: warm-up, slices at
     the rate, slices in a closed loop
     → profiles of both in slices of their own → read back from both → stop both → seal
 
-Both sides are on one host; the generator is there too, or on another one.
+Both sides are on one host; the generator is there too, or on another one, or several on others.
 
 Whatever happens (a side that dies, a generator that fails, Ctrl-C in any phase), all processes are ended
 first, then the folder is sealed with the outcome ``failed: why``; the slices that were measured until then
@@ -33,7 +33,7 @@ from kvstudy.measure.sampler import write_series
 from kvstudy.measure.several_hosts import moved, on_one_host
 from kvstudy.measure.several_hosts_duet import SeveralHostsDuet
 from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, profile_loop
-from kvstudy.project import raw_root
+from kvstudy.project import loadgen_binary, raw_root
 from kvstudy.record.duet import SLICES_FILE, side_file, write_slices
 from kvstudy.record.run_folder import RunWriter, SealedRun
 from kvstudy.subject.evidence.recording import counters_by_second
@@ -128,7 +128,13 @@ class DuetLaunch:
             threads, experiment.cores, "services and generator on hosts of their own"
         )
         if not self._crew.is_one_host:
-            self._several = SeveralHostsDuet(self._crew, folder.run_id, self._bench.tick)
+            self._several = SeveralHostsDuet(
+                self._crew,
+                folder.path("x").parent,
+                folder.run_id,
+                loadgen_binary(self._bench.root),
+                self._bench.tick,
+            )
 
     def _new_folder(self) -> RunWriter:
         """Run ids count seconds; a launch that failed within one leaves its second to it."""

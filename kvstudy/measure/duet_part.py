@@ -61,12 +61,13 @@ class Part:
 @dataclass(frozen=True)
 class Turn:
     """Whom a part is sent to. ``urls``: by side; ``first``: whose slice is the first; ``cores``: the
-    generator's."""
+    generator's; ``share``: which of several generators it is, as ``1/2``."""
 
     urls: Mapping[str, str]
     first: str
     seed: int
     cores: list[int] | None = None
+    share: str | None = None
 
     @property
     def order(self) -> tuple[str, str]:
@@ -114,6 +115,7 @@ def part_command(
     rate = ["-R", write_rate(one.offered_rate_rps), "--spin", one.spin] if at_rate else ["--closed"]
     sample = ["--sample", str(sampled)] if (sampled := sample_size(one)) else []
     start = ["--start-at", _utc_ns(start_ns)] if start_ns is not None else []
+    share = ["--part", turn.share] if turn.share else []
     pinned = ["--pin", ",".join(map(str, turn.cores))] if turn.cores else []
     return [
         program,
@@ -138,6 +140,7 @@ def part_command(
         "--order",
         SLICE_ORDER,
         *start,
+        *share,
         "--json",
         str(result),
         "--seed",

@@ -203,23 +203,9 @@ class SeveralHostsLoad:
             return [self._folder / part_file_name(name, number) for number in range(1, count + 1)]
 
         logs, slow = parts("latency.hlog"), parts("slowest.csv")
-        done = subprocess.run(
-            [
-                str(self._loadgen),
-                *("merge", "--text", "-L"),
-                *("--json", str(self._folder / "generator.json")),
-                *("--hlog", str(self._folder / "latency.hlog")),
-                *map(str, parts("generator.json") + logs),
-            ],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode != 0:
-            said = done.stderr.strip().splitlines()
-            raise RunFailed(
-                f"results of the generators cannot be merged: {said[-1] if said else 'no reason'}"
-            )
-        (self._folder / "generator.txt").write_text(done.stdout, encoding="utf-8")
+        whole = ("--json", self._folder / "generator.json", "--hlog", self._folder / "latency.hlog")
+        text = merge(self._loadgen, "--text", "-L", *whole, *parts("generator.json"), *logs)
+        (self._folder / "generator.txt").write_text(text, encoding="utf-8")
         (self._folder / "slowest.csv").write_text(
             slowest.merged(
                 [path.read_text() for path in slow],
@@ -244,6 +230,15 @@ class SeveralHostsLoad:
         whole = [row | used[row["second"]] for row in rows if row["second"] in used]
         columns = tuple(name for name in PROCESS_COLUMNS if whole and name in whole[0])
         write_series(self._folder / "process.csv", columns, whole)
+
+
+def merge(loadgen: Path, *arguments: str | Path) -> str:
+    """What ``loadgen merge`` prints. RunFailed when the results are not those of one load."""
+    done = subprocess.run([str(loadgen), "merge", *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise RunFailed(f"results of the generators cannot be merged: {said[-1] if said else 'no reason'}")
+    return done.stdout
 
 
 def phases_by_time(

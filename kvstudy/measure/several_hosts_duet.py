@@ -1,28 +1,38 @@
-"""A part of a duet's launch over hosts: both sides on one, the generator that sends to them in turn on
-another.
+"""A part of a duet's launch over hosts: both sides on one, the generators that send to them in turn on
+others.
 
     clocks compared → start time → slices, and counters read at their borders → clocks compared again
 
-Slices are named by the clock of the generator's host. The service's host is told its borders by its own, and
-when it has read them is moved back, along the line through both comparisons.
+Slices are named by the clock of the first generator's host. Each other host is told the start, or the
+borders, by its own, and when the service's host has read them is moved back, along the line through both
+comparisons. Several generators have the same slices, drawn from one seed; what they found is merged slice by
+slice.
 """
 
+import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
-from kvstudy.measure.crew import Crew
-from kvstudy.measure.duet_part import GRACE_S, LEADS_S, Attended, Part, Turn, part_of
-from kvstudy.measure.several_hosts import Clocks, Watches, all_at_once, compare_clocks
+from kvstudy.errors import RunFailed
+from kvstudy.measure.crew import Crew, Member
+from kvstudy.measure.duet_part import GRACE_S, LEADS_S, Attended, Part, PlannedPart, Turn, part_of
+from kvstudy.measure.several_hosts import Clocks, Watches, all_at_once, compare_clocks, merge
 from kvstudy.measure.start_in_time import started_in_time
 from kvstudy.plan.comparison import Load, Slices
 
 
 @dataclass
 class SeveralHostsDuet:
-    """``run_id``: of the launch. ``clocks``: from the first part's begin to the last one's end."""
+    """``folder``: of the launch, on this machine. ``clocks``: from the first part's begin to the last one's
+    end."""
 
     crew: Crew
+    folder: Path
     run_id: str
+    loadgen: Path
     tick: Callable[[], None]
     clocks: Clocks = field(init=False)
     _watches: Watches | None = None
@@ -40,7 +50,8 @@ class SeveralHostsDuet:
         there, clocks = service.host.name, Clocks(generator.host.name)
         self._parts += 1
         over = f"{self.run_id} part {self._parts}"
-        planned = generator.station.plan_part(load, slices, turn)
+        plans = self._planned(load, slices, turn)
+        planned = plans[generator]
         port = generator.station.open_clock()
         watches = Watches(self.crew)
         self._watches = self._watches or watches
@@ -52,7 +63,15 @@ class SeveralHostsDuet:
         at_most_s = lead_s + slices.duration_s + load.a.timeout_s + 2 * GRACE_S
         generated, attended = all_at_once(
             self.crew,
-            {generator: lambda: generator.station.generate_part(planned, start_ns, over)},
+            {
+                member: partial(
+                    member.station.generate_part,
+                    plans[member],
+                    start_ns - clocks.moved_ns(member.host.name, start_ns),
+                    over,
+                )
+                for member in self.crew.generators
+            },
             lambda: service.station.attend_part(doing, list(borders_there), over, at_most_s),
             over,
             self.tick,
@@ -73,7 +92,36 @@ class SeveralHostsDuet:
         }
         bound_ns = round(clocks.bound_s(there) * 1e9)
         by_reference = Attended(moved, attended.clock_step_ns)
-        return part_of(planned, generated[generator], start_ns, by_reference, bound_ns)
+        return part_of(planned, self._together(planned, generated), start_ns, by_reference, bound_ns)
+
+    def _planned(self, load: Load, slices: Slices, turn: Turn) -> dict[Member, PlannedPart]:
+        """Of each generator; all have the slices of the first."""
+        of = len(self.crew.generators)
+        plans = {
+            member: member.station.plan_part(
+                load, slices, replace(turn, share=f"{number}/{of}" if of > 1 else None)
+            )
+            for number, member in enumerate(self.crew.generators, start=1)
+        }
+        first = plans[self.crew.generators[0]]
+        for member, plan in plans.items():
+            if plan.times != first.times:
+                raise RunFailed(f"host {member.host.name}: its generator plans other slices than the first")
+        return plans
+
+    def _together(self, planned: PlannedPart, generated: dict[Member, dict]) -> dict:
+        """The result of the only generator, or of all; that one is written, too, beside those of each, which
+        come at the end of the launch."""
+        found = [generated[member] for member in self.crew.generators]
+        if len(found) == 1:
+            return found[0]
+        whole = self.folder / planned.file("json").name
+        with tempfile.TemporaryDirectory() as aside:
+            parts = [Path(aside) / f"{number}.json" for number in range(len(found))]
+            for path, result in zip(parts, found, strict=True):
+                path.write_text(json.dumps(result), encoding="utf-8")
+            merge(self.loadgen, "--json", whole, *parts)
+        return json.loads(whole.read_text(encoding="utf-8"))
 
     def clock_of_service(self, at_s: float) -> float:
         """A time of the service's host by the generator's clock."""

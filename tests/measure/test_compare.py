@@ -515,7 +515,7 @@ def test_the_side_that_alone_answers_another_status_is_named(project):
             EMPTY_SIDES,
             ["--generators", "2"],
             2,
-            "slices of several generators cannot be merged: generators=2",
+            "--generators needs --hosts",
         ),
         (EMPTY_SIDES, ["--same", "none"], 2, "not a percentage: 'none'; as 5%"),
         (EMPTY_SIDES, ["--workload", "put"], 2, "no run has this value: workload=put"),
