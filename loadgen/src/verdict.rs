@@ -63,6 +63,8 @@ const SPARE_SHARE_MIN: f64 = 0.05;
 const WAITED_SHARE_MAX: f64 = 0.25;
 /// Below this share of what was due the offered rate was not kept.
 const KEPT_SHARE_MIN: f64 = 0.999;
+/// Threads that were away at the end for this share of what was not kept are why it was not.
+const AWAY_SHARE_MIN: f64 = 0.8;
 /// Own lateness up to this never matters …
 const OWN_LATENESS_US_MAX: u64 = 1000;
 /// … and what left no later than this, beside the slack it had, left in time.
@@ -133,20 +135,21 @@ fn out_of_time(facts: &Facts) -> Option<String> {
     })
 }
 
-/// At least half of what was not kept fell due while threads did not run, nor ran again before the end. What
-/// was never sent has no lateness, so nothing else tells of it.
+/// Most of what was not kept fell due while threads did not run, nor ran again before the end. What was never
+/// sent has no lateness, so nothing else tells of it.
 fn away(facts: &Facts) -> Option<String> {
     facts.offered_rate_rps?;
     let away_share = |thread: &ThreadUse| share(thread.away_at_end_ns, thread);
     let (index, thread) =
         facts.threads.iter().enumerate().max_by(|(_, a), (_, b)| a.away_at_end_ns.cmp(&b.away_at_end_ns))?;
     let of_all = facts.threads.iter().map(away_share).sum::<f64>() / facts.threads.len() as f64;
-    (1.0 - facts.kept_share > 1.0 - KEPT_SHARE_MIN && of_all >= (1.0 - facts.kept_share) / 2.0).then(|| {
-        format!(
-            "starved: thread {index} was stopped, or did not get a CPU, for the last {:.1} % of the time",
-            away_share(thread) * 100.0
-        )
-    })
+    (1.0 - facts.kept_share > 1.0 - KEPT_SHARE_MIN && of_all >= (1.0 - facts.kept_share) * AWAY_SHARE_MIN)
+        .then(|| {
+            format!(
+                "starved: thread {index} was stopped, or did not get a CPU, for the last {:.1} % of the time",
+                away_share(thread) * 100.0
+            )
+        })
 }
 
 /// The rate was missed or sends were late; a closed loop, which always wants more, is behind always.
