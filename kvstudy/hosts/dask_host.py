@@ -32,10 +32,11 @@ from kvstudy.hosts.cluster import SAYS_IT_IS_THERE
 
 CONNECT_TIMEOUT_S = 10
 ANSWER_TIMEOUT_S = 3.0
+HEARTBEAT_S = 5.0
 SCHEDULER_IS_GONE = "the cluster's scheduler is gone"
 QUIET = {
     "distributed.worker.profile.enabled": False,
-    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.interval": "5s",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.gil.enabled": False,
@@ -220,13 +221,24 @@ def commands() -> None:
     """The two ends of a cluster that kvstudy starts by itself."""
 
 
+class QuietScheduler(Scheduler):
+    """Of a small cluster's workers Dask wants to hear twice a second, beside what is measured. Who is lost,
+    the beats of a measurement say (remote.py)."""
+
+    def heartbeat_worker(self, *arguments: object, **named: object) -> dict:
+        answer = super().heartbeat_worker(*arguments, **named)
+        if "heartbeat-interval" in answer:
+            answer["heartbeat-interval"] = max(HEARTBEAT_S, answer["heartbeat-interval"])
+        return answer
+
+
 @commands.command()
 @click.option("--address", required=True)
 @click.option("--file", type=click.Path(path_type=Path), required=True)
 @click.option("--tls", type=click.Path(path_type=Path), required=True)
 def scheduler(address: str, file: Path, tls: Path) -> None:
     async def serve() -> None:
-        one = await Scheduler(
+        one = await QuietScheduler(
             host=address, port=0, protocol="tls", security=security(tls), dashboard=False, jupyter=False
         )
         new = file.with_suffix(".new")
