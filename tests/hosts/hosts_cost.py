@@ -206,13 +206,7 @@ def idle(hosts: Namespaces, project: Project, rounds: int) -> bool:
         for number in range(rounds):
             found, share = with_and_without(worker, seed=number + 1)
             shares.append(share)
-            for name in MEASURES:
-                ratios[name].append(math.log(found[name]))
-            print(
-                f"round {number + 1} of {rounds}: "
-                + ", ".join(f"{name.partition(',')[0]} {found[name]:.4f}" for name in MEASURES),
-                flush=True,
-            )
+            note_round(ratios, found, number, rounds)
     finally:
         assert project.finished(project.kvstudy("hosts", "down", file))[0] == 0
     all_shares = ", ".join(f"{100 * share:.2f}" for share in sorted(shares))
@@ -224,6 +218,14 @@ def idle(hosts: Namespaces, project: Project, rounds: int) -> bool:
         middle <= IDLE_SHARE_MAX,
     )
     return are_same(ratios, "beside an idle worker, to that while it is stopped") and met
+
+
+def note_round(ratios: dict[str, list[float]], found: dict[str, float], number: int, rounds: int) -> None:
+    """``number`` from 0."""
+    for name in MEASURES:
+        ratios[name].append(math.log(found[name]))
+    told = ", ".join(f"{name.partition(',')[0]} {found[name]:.4f}" for name in MEASURES)
+    print(f"round {number + 1} of {rounds}: {told}", flush=True)
 
 
 def are_same(ratios: dict[str, list[float]], what: str) -> bool:
@@ -368,13 +370,7 @@ def one(_hosts: Namespaces, project: Project, rounds: int) -> bool:
                 found = both_ways(
                     both, order.sample(list(both), 2), whole.runs[0], number + 1, project.root.parent
                 )
-                for name in MEASURES:
-                    ratios[name].append(math.log(found[name]))
-                print(
-                    f"round {number + 1} of {rounds}: "
-                    + ", ".join(f"{name.partition(',')[0]} {found[name]:.4f}" for name in MEASURES),
-                    flush=True,
-                )
+                note_round(ratios, found, number, rounds)
     return are_same(ratios, "through Dask, to that on the local path")
 
 
