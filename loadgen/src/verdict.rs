@@ -143,13 +143,12 @@ fn away(facts: &Facts) -> Option<String> {
     let (index, thread) =
         facts.threads.iter().enumerate().max_by(|(_, a), (_, b)| a.away_at_end_ns.cmp(&b.away_at_end_ns))?;
     let of_all = facts.threads.iter().map(away_share).sum::<f64>() / facts.threads.len() as f64;
-    (1.0 - facts.kept_share > 1.0 - KEPT_SHARE_MIN && of_all >= (1.0 - facts.kept_share) * AWAY_SHARE_MIN)
-        .then(|| {
-            format!(
-                "starved: thread {index} was stopped, or did not get a CPU, for the last {:.1} % of the time",
-                away_share(thread) * 100.0
-            )
-        })
+    (facts.kept_share < KEPT_SHARE_MIN && of_all >= (1.0 - facts.kept_share) * AWAY_SHARE_MIN).then(|| {
+        format!(
+            "starved: thread {index} was stopped, or did not get a CPU, for the last {:.1} % of the time",
+            away_share(thread) * 100.0
+        )
+    })
 }
 
 /// The rate was missed or sends were late; a closed loop, which always wants more, is behind always.
