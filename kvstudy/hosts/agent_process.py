@@ -20,7 +20,7 @@ from kvstudy.errors import HostLost
 from kvstudy.hosts import wire
 from kvstudy.hosts.folder import claim
 
-START_TIMEOUT_S = 20.0  # whoever waits for it has given up before: remote.py
+START_TIMEOUT_S = 12.0  # whoever waits for it has given up before: remote.py
 LOG_BYTES_MAX = 1_000_000  # then it is begun anew
 END_TIMEOUT_S = 5.0  # what an agent that does not end had started the next one ends
 

@@ -24,7 +24,7 @@ from kvstudy.hosts.agent import PIECE_BYTES
 T = TypeVar("T")
 BEAT_S = 2.0
 BEAT_TIMEOUT_S = 6.0
-RENEW_TIMEOUT_S = 15.0  # in all: nothing that hangs may keep a measurement for longer
+RENEW_TIMEOUT_S = 10.0  # what goes on until kvstudy has ended takes five more: 15 in all
 RETIRE_TIMEOUT_S = 2.0  # for the end of an agent that was lost: it ends by itself
 STEP_S = 0.2
 SETTLE_TIMEOUT_S = 5.0
