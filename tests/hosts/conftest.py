@@ -1,4 +1,5 @@
-"""The fixtures ``hosts`` (four namespaces with sshd) and ``project``."""
+"""The fixtures ``hosts`` (four namespaces with sshd) and ``project``. Tests of the groups "hosts" and "hosts
+that fail" may run at once, in namespaces of their own; more at a time would wait for one another."""
 
 import os
 import sys

@@ -12,7 +12,7 @@ from test_failures import SEALED_WITHIN_S, alone, came_to, cut_b, kill, nothing_
 from kvstudy.hosts.process import wait_until
 from kvstudy.record.run_folder import sealed_runs
 
-pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
+pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts that fail")]
 
 # What happens, the reason that the launch is sealed with, how many launches answer, and whether it goes on. A
 # launch that a side ended is an answer; one that a host ended is none.

@@ -18,7 +18,7 @@ from project import TWO_RUNS, Project
 from kvstudy.hosts.process import wait_until
 from kvstudy.record.run_folder import sealed_runs
 
-pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
+pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts that fail")]
 
 TELL_IN_PHASE = """
 import pathlib, time
