@@ -286,9 +286,12 @@ class LiveCommand:
 def ready_rule(
     line: str | None, path: str | None, port: int, host: str = LOOPBACK
 ) -> Callable[[Launched], bool]:
-    """By a line of its log, by an answer that is no error of its own, or by a connection."""
+    """By a line of its log and a connection, which some take a moment later; by an answer that is no error of
+    its own; or by a connection."""
     if line is not None:
-        return lambda launched: any(line in said for said in launched.log_lines())
+        return lambda launched: (
+            any(line in said for said in launched.log_lines()) and takes_connections(port, host)
+        )
     if path is not None:
         return lambda _launched: (status := status_of(port, path, host)) is not None and status < 500
     return lambda _launched: takes_connections(port, host)

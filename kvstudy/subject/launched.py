@@ -50,7 +50,7 @@ class Launched:
         self.command = command
         self.announced: str | None = None
         self._said: deque[str] = deque(maxlen=STDOUT_LINES_KEPT)
-        self._log = log
+        self._log, self._log_begin = log, _size(log)  # before it may stand what another one said
         self._ready_line = ready_line
         self._group = _group_of(memory_bytes)
         try:
@@ -171,7 +171,7 @@ class Launched:
     def log_lines(self) -> list[str]:
         """Those that say something: frames of a stack trace do not."""
         try:
-            text = self._log.read_text(encoding="utf-8", errors="replace")
+            text = self._log.read_bytes()[self._log_begin :].decode(errors="replace")
         except OSError:
             return []
         return [line.strip() for line in text.splitlines() if line.strip() and not re.match(r"\s+at ", line)]
@@ -201,6 +201,10 @@ class Launched:
                     self._said.append(text)
         except ValueError:
             pass  # closed while being read: the service was stopped
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
 
 
 def how_it_ended(code: int | None) -> str:

@@ -1,12 +1,13 @@
 """A small HTTP service that nobody here measures for its speed: PUT, GET and DELETE of ``/<key>`` in a
 directory, and ways to misbehave.
 
-foreign.py PORT DIR [daemonise | ignores-term | answers-500 | forgets]
+foreign.py PORT DIR [daemonise | ignores-term | answers-500 | forgets | says-it-early]
 """
 
 import os
 import signal
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -77,6 +78,9 @@ if "daemonise" in FAULTS:
     os.setsid()
 if "ignores-term" in FAULTS:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "says-it-early" in FAULTS:
+    print(f"serving on port {PORT}", flush=True)
+    time.sleep(0.5)
 server = Server(("127.0.0.1", PORT), Records)
 print(f"serving on port {PORT}", flush=True)
 server.serve_forever()

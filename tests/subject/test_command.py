@@ -73,6 +73,28 @@ def test_a_command_is_started_with_its_port_and_directory_answers_and_is_stopped
     assert str(place.store) in (place.folder / "service.cmd").read_text()
 
 
+def test_a_command_that_says_that_it_is_ready_before_it_takes_connections_is_waited_for_and_seen(place):
+    live = command(place, "says-it-early", ready={"line": "serving on"}).launch(place)
+    try:
+        assert asked(live.url, "PUT", "/k1", b"value") == (201, b"")
+        assert live.pids
+    finally:
+        assert live.stop() is None
+
+
+def test_what_the_one_before_it_said_makes_no_command_ready(place):
+    """Benchmarks start one after the other with the same log."""
+    for _ in range(2):
+        live = command(place, "says-it-early", ready={"line": "serving on"}).launch(place)
+        assert live.pids
+        assert live.stop() is None
+    failing = command(
+        place, command=[sys.executable, "-c", "", "{port}"], ready={"line": "serving on", "timeout": "20s"}
+    )
+    with pytest.raises(RunFailed, match="^service ended before it was ready: exit=0: it said nothing"):
+        failing.launch(place)
+
+
 def test_two_commands_are_alive_at_once_with_directories_ports_and_files_of_their_own(place, tmp_path):
     (tmp_path / "other").mkdir()
     places = [
