@@ -265,6 +265,10 @@ bench-pauses: build ## pauses of the JVM and bytes per request at 50 000/s mixed
 bench-larger-than-memory: build ## GET where tables are larger than the memory group of the service, by way of reading (about 6 min, needs root); FULL=1: 40 million records in 1 GiB (about 40 min); BESIDE=JAR: another build takes turns too; ROCKSDB=1: RocksDB behind the same front, too
 	$(AWAKE) $(BIN)/python service/bench/bench_larger_than_memory.py $(if $(FULL),--records 40000000 --memory 1g --heap 128m --warm-up 30 --seconds 20) $(if $(BESIDE),--beside $(BESIDE)) $(if $(ROCKSDB),--rocksdb --only default)
 
+.PHONY: bench-scale
+bench-scale: build ## a hundred million records beside a million: fill, GET, start, memory and writing of each record (about 20 min, 26 GB of disk); RECORDS=N
+	$(AWAKE) $(BIN)/python service/bench/bench_scale.py $(if $(RECORDS),--records $(RECORDS))
+
 kill-service: setup ## SIGKILL under load, in openings and in closings, ROUNDS=100 times, random options, every acknowledged write checked (about 5 min)
 	$(JDK25) mvn -q -B -f service/pom.xml test $(UNBOUNDED) -Dtest=KillTest -Dkv.kill.rounds=$(ROUNDS)
 

@@ -51,8 +51,9 @@ NotedTimeLimitS = Annotated[TimeLimitS, PlainSerializer(write_duration)]
 
 
 class Ready(Part):
-    """When a command counts as ready: it has written a line that holds ``line``, or answers GET ``http`` with
-    a status under 500; neither: its port takes connections."""
+    """When a command counts as ready: its port takes connections, and it has written a line that holds
+    ``line``; or it answers GET ``http`` with a status under 500; neither is said: its port takes
+    connections."""
 
     line: Annotated[str, Field(min_length=1)] | None = None
     http: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None

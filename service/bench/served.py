@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -117,9 +118,10 @@ class Bench:
         self._until_end.callback(live.stop)
         return live
 
-    def fill(self, service: LiveSubject, records: int) -> None:
+    def fill(self, service: LiveSubject, records: int) -> float:
         """Writes them, and returns when nothing is left to flush or compact: it would be measured with the
-        requests."""
+        requests. In how many seconds all were written."""
+        began = time.monotonic()
         command = writer_command(
             loadgen_binary(self.root),
             workloads_root(self.root),
@@ -131,11 +133,13 @@ class Bench:
             value_bytes=VALUE_BYTES,
         )
         written(command, service, "fill", self.folder / "fill.log", self._session.registered)
+        written_s = time.monotonic() - began
         if not service.come_to_rest(REST_S + records / RECORDS_AT_REST_PER_S):
             raise RunFailed("service did not come to rest after its fill")
         found = service.count_records()
         if found not in (None, records):
             raise RunFailed(f"fill lost records: filled={records} found={found}")
+        return written_s
 
     def loaded(
         self,
