@@ -9,6 +9,7 @@ import hashlib
 import http.client
 import re
 import subprocess
+import time
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,6 +38,9 @@ BASE_FLAGS = [
 FILL_JVM = ["-Xmx512m"]
 HELP_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 20.0
+COUNT_PART_S = 20.0  # the service cuts an answer after 60 s
+COUNT_PIECE_BYTES = 1 << 16
+KEY_BYTES_MAX = 1 << 10
 COUNT_TIMEOUT_S = 120
 ADMIN = "--admin"
 
@@ -270,21 +274,49 @@ def jar_digest(path: Path) -> str:
 
 def count_records(url: str) -> int:
     """How many the service holds, by reading all of them: one line per key, since values of the workloads
-    hold no newline."""
-    target, newlines = "/v0/entities?start=k", 0
-    connection = _connection(url, COUNT_TIMEOUT_S)
+    hold no newline. In parts, since the service cuts an answer that takes a minute: each begins with the
+    last key of the one before."""
+    count, start = 0, "k"
+    while True:
+        found, last = _counted_from(url, start)
+        count += found
+        if last is None:
+            return count
+        count, start = count - 1, last
+
+
+def _counted_from(url: str, start: str) -> tuple[int, str | None]:
+    """How many there are from this key on, as far as they were read; the last of these where there may be
+    more."""
+    target, newlines = f"/v0/entities?start={start}", 0
+    connection, end = _connection(url, COUNT_TIMEOUT_S), time.monotonic() + COUNT_PART_S
+    kept, last, width = b"", b"", None
     try:
         connection.request("GET", target)
         answer = connection.getresponse()
         if answer.status != 200:
             raise RunFailed(f"records cannot be counted: GET {target} answered {answer.status}")
-        while block := answer.read(1 << 20):
+        while block := answer.read(COUNT_PIECE_BYTES):
             newlines += block.count(b"\n")
-        return newlines
+            seen = kept + block
+            if (at := seen.rfind(b"\n")) >= 0:
+                width = seen.find(b"\n") if width is None else width  # all keys have that of the first
+                last = seen[max(0, at - width) : at]
+            kept = seen[-KEY_BYTES_MAX:]
+            if time.monotonic() >= end and _goes_on(last, start):
+                return newlines, last.decode()
+        return newlines, None
     except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, http.client.IncompleteRead) and _goes_on(last, start):
+            return newlines, last.decode()
         raise RunFailed(f"records cannot be counted: GET {target}: {error!r}") from error
     finally:
         connection.close()
+
+
+def _goes_on(last: bytes, start: str) -> bool:
+    """Whether it is a key of a workload, behind the one that was begun with."""
+    return re.fullmatch(rb"k\d+", last) is not None and last.decode() > start
 
 
 def _connection(url: str, timeout_s: float) -> http.client.HTTPConnection:

@@ -13,6 +13,7 @@ from kvstudy.errors import RunFailed
 from kvstudy.measure.data_check import DataCheck, check_data
 from kvstudy.measure.keys import key_of, value_of
 from kvstudy.measure.outcome import Answers
+from kvstudy.subject import kv_service
 from kvstudy.subject.kv_service import count_records
 
 
@@ -101,6 +102,45 @@ def check(server, asked, sample=(), acknowledged=900, lost=0, before=0):
     return check_data(
         Live(url_of(server)), asked, Answers(acknowledged, lost, before=before, sample=tuple(sample)), seed=1
     )
+
+
+@pytest.fixture(params=["to its end", "cut"])
+def ranged(request):
+    """Answers ranges from a start on, in chunks of an entry; cut: of 7 000 entries at most, and no end."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version, wbufsize = "HTTP/1.1", 1 << 20
+
+        def do_GET(self):
+            start = parse_qs(urlparse(self.path).query)["start"][0]
+            self.server.starts.append(start)
+            wanted = [key for key in sorted(self.server.records) if key >= start]
+            is_cut = request.param == "cut" and len(wanted) > 7_000
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for key in wanted[:7_000] if is_cut else wanted:
+                entry = key.encode() + b"\n" + self.server.records[key]
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(entry), entry))
+            self.wfile.write(b"" if is_cut else b"0\r\n\r\n")
+            self.close_connection = is_cut
+
+        def log_message(self, *_arguments):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.records, running.starts, running.daemon_threads = {}, [], True
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+@pytest.mark.parametrize("count", [0, 1, 30_000])
+def test_more_records_than_the_service_sends_in_one_answer_are_counted_in_parts(ranged, monkeypatch, count):
+    monkeypatch.setattr(kv_service, "COUNT_PART_S", 0.0)
+    ranged.records = records(range(count))
+    assert count_records(url_of(ranged)) == count
+    assert len(ranged.starts) >= (4 if count > 1 else 1)
 
 
 def test_sampled_writes_that_are_there_pass(server):
