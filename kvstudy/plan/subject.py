@@ -51,9 +51,8 @@ NotedTimeLimitS = Annotated[TimeLimitS, PlainSerializer(write_duration)]
 
 
 class Ready(Part):
-    """When a command counts as ready: its port takes connections, and it has written a line that holds
-    ``line``; or it answers GET ``http`` with a status under 500; neither is said: its port takes
-    connections."""
+    """When a command counts as ready: its port takes connections, and where ``line`` is given it has written
+    one that holds it; where ``http`` is given, it answers a GET of that with a status under 500."""
 
     line: Annotated[str, Field(min_length=1)] | None = None
     http: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None

@@ -24,6 +24,7 @@ import subprocess
 import time
 import urllib.request
 
+import psutil
 from rounds import rate_summary, ratio_of_rounds
 from served import Bench, run
 
@@ -50,10 +51,6 @@ ROCKSDB = "RocksDB"
 CACHE_SHARE = 0.6
 DISTRIBUTIONS = ("uniform", "zipfian")
 SERVICE = pathlib.Path(__file__).resolve().parents[1]
-
-
-def io_bytes_read(pid: int) -> int:
-    return int(pathlib.Path(f"/proc/{pid}/io").read_text().split("\nread_bytes: ")[1].split()[0])
 
 
 def rss_anonymous(pid: int) -> int:
@@ -128,9 +125,10 @@ def step(bench: Bench, options, store: pathlib.Path, contender: Ours | RocksDb) 
     service = contender.started(bench, options, store)
     found = {"start_s": time.monotonic() - began}
     (pid,) = service.pids
+    process = psutil.Process(pid)
     try:
         for distribution in DISTRIBUTIONS:
-            read = io_bytes_read(pid)
+            read = process.io_counters().read_bytes
             result = bench.loaded(
                 *(service, "get", options.records, options.connections, options.seconds, options.warm_up),
                 distribution=distribution,
@@ -140,7 +138,8 @@ def step(bench: Bench, options, store: pathlib.Path, contender: Ours | RocksDb) 
                 "rate_rps": result["counts"]["measured"] / result["measured_s"],
                 "p50_ms": percentiles["50"] / 1e3,
                 "p99_ms": percentiles["99"] / 1e3,
-                "read_bytes_per_get": (io_bytes_read(pid) - read) / result["counts"]["completed"],
+                "read_bytes_per_get": (process.io_counters().read_bytes - read)
+                / result["counts"]["completed"],
             }
         found["anonymous_bytes"] = rss_anonymous(pid)
         if contender.counts_cold_gets:

@@ -16,6 +16,7 @@ import statistics
 import time
 from pathlib import Path
 
+import psutil
 from bench_larger_than_memory import rss_anonymous
 from rounds import rate_summary, ratio_of_rounds
 from served import KEY_BYTES, VALUE_BYTES, Bench, run
@@ -28,22 +29,15 @@ PIECE_BYTES = 1 << 20
 SPARE_BYTES = 2 << 30  # what a compaction of the largest tables writes before it deletes
 
 
-def bytes_written(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/io").read_text().split("\nwrite_bytes: ")[1].split()[0])
-
-
 def filled(bench: Bench, store: Path, records: int) -> dict:
-    """1/s until all were written, and s until it was at rest; bytes written for each byte of a record."""
+    """1/s until all were written; bytes written for each byte of a record; bytes of files."""
     service = bench.service("fill", {"stall_limit_ms": 0}, store=store, filling=True)
     (pid,) = service.pids
-    began = time.monotonic()
     written_s = bench.fill(service, records)
-    at_rest_s = time.monotonic() - began
-    written = bytes_written(pid)
+    written = psutil.Process(pid).io_counters().write_bytes
     service.stop(timeout_s=600)
     return {
         "fill_rps": records / written_s,
-        "at_rest_s": at_rest_s,
         "amplification": written / (records * (KEY_BYTES + VALUE_BYTES)),
         "files": sum(path.stat().st_size for path in store.iterdir()),
     }
@@ -76,6 +70,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.functional:
         options.records, options.few, options.rounds, options.seconds = 300_000, 30_000, 2, 1
+    if not 0 < options.few < options.records:
+        raise KvstudyError(
+            f"--records {options.records} beside --few {options.few}: nothing to compare",
+            "the few are at least one, and fewer than the records",
+        )
     counts = {"few": options.few, "many": options.records}
     with Bench("kv-scale") as bench:
         needed = 2 * options.records * (KEY_BYTES + VALUE_BYTES) + SPARE_BYTES
@@ -87,32 +86,28 @@ def main() -> None:
         rows: dict[str, dict] = {}
         for name, records in counts.items():
             rows[name] = filled(bench, bench.folder / name, records)
-            print(
-                f"{records:,} records written at {rows[name]['fill_rps']:,.0f}/s, "
-                f"at rest after {rows[name]['at_rest_s']:.0f} s",
-                flush=True,
-            )
+            print(f"{records:,} records written at {rows[name]['fill_rps']:,.0f}/s", flush=True)
         services = {}
         for name in counts:
             services[name], rows[name]["ready_s"] = started_cold(bench, name, options, bench.folder / name)
             read_once(bench.folder / name)
             bench.loaded(services[name], "get", counts[name], options.connections, options.seconds)
-        rates: dict[str, list[float]] = {name: [] for name in counts}
+            rows[name] |= {"rates": [], "p99_us": []}
         for number in range(options.rounds):
             for name in list(counts)[:: 1 if number % 2 else -1]:
                 result = bench.loaded(
                     services[name], "get", counts[name], options.connections, options.seconds
                 )
-                rates[name].append(result["counts"]["measured"] / result["measured_s"])
-                rows[name].setdefault("p99_us", []).append(result["response_time"]["percentiles"]["99"])
+                rows[name]["rates"].append(result["counts"]["measured"] / result["measured_s"])
+                rows[name]["p99_us"].append(result["response_time"]["percentiles"]["99"])
         for name, service in services.items():
             (pid,) = service.pids
             rows[name]["anonymous"] = rss_anonymous(pid)
             service.stop(timeout_s=600)
-    print_table(counts, rows, rates)
+    print_table(counts, rows)
 
 
-def print_table(counts: dict[str, int], rows: dict[str, dict], rates: dict[str, list[float]]) -> None:
+def print_table(counts: dict[str, int], rows: dict[str, dict]) -> None:
     print(
         "\n| records | filled, 1/s | GET/s | p99, µs | ready, s | files, GB | anonymous memory, MB | "
         "bytes written for each |"
@@ -121,7 +116,7 @@ def print_table(counts: dict[str, int], rows: dict[str, dict], rates: dict[str, 
     for name, records in counts.items():
         row = rows[name]
         cells = [
-            *(f"{records:,}", f"{row['fill_rps']:,.0f}", rate_summary(rates[name])),
+            *(f"{records:,}", f"{row['fill_rps']:,.0f}", rate_summary(row["rates"])),
             *(f"{statistics.median(row['p99_us']):,.0f}", f"{row['ready_s']:.1f}"),
             *(f"{row['files'] / 1e9:.2f}", f"{row['anonymous'] / 1e6:.0f}", f"{row['amplification']:.2f}"),
         ]
@@ -129,7 +124,7 @@ def print_table(counts: dict[str, int], rows: dict[str, dict], rates: dict[str, 
     few, many = rows["few"], rows["many"]
     more_bytes = (many["anonymous"] - few["anonymous"]) / (counts["many"] - counts["few"])
     print(f"\nfilled at {many['fill_rps'] / few['fill_rps']:.2f} times the rate of the few")
-    print(f"GETs at {ratio_of_rounds(rates['many'], rates['few']).text(2)} times their rate")
+    print(f"GETs at {ratio_of_rounds(many['rates'], few['rates']).text(2)} times their rate")
     print(f"{more_bytes:.2f} bytes of memory outside the page cache for each further record")
 
 
