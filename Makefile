@@ -169,10 +169,10 @@ test-rust: setup
 test-java: setup
 	$(KVSTUDY) build --test-java
 
-# What launches the service or the generator mostly waits, and says nothing of speed: two more at a time than there are cores.
+# What launches the service or the generator mostly waits, and says nothing of speed: one more at a time than there are cores.
 test-python: build
 	$(BIN)/python -m pytest -m "not machine" --numprocesses auto --dist loadgroup --no-loadscope-reorder
-	$(NETNS) $(BIN)/python -m pytest -m "machine and not long" --numprocesses $$(($$(nproc) + 2)) --dist loadgroup
+	$(NETNS) $(BIN)/python -m pytest -m "machine and not long" --numprocesses $$(($$(nproc) + 1)) --dist loadgroup
 
 # Only root may make network namespaces; for others `make test` leaves those tests out, and says so.
 NETNS = $(if $(filter 0,$(shell id -u)),,KVSTUDY_NO_NETNS=1)

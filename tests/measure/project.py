@@ -99,8 +99,10 @@ class Project:
 
     @staticmethod
     def finished(process: subprocess.Popen, timeout_s: float = 300) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr, at the end."""
+        """Exit code, stdout and stderr, at the end. All of stderr is printed, too: pytest shows it where a
+        test fails, and cuts long values in an assertion's message."""
         out, err = process.communicate(timeout=timeout_s)
+        print(err)
         return process.returncode, out, err
 
     @staticmethod
