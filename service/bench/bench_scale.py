@@ -5,9 +5,11 @@ is ready, and what memory and writing each record costs.
 
 Both stores are filled over HTTP, in the order of their keys, by a service that has just started, each until
 nothing is left to flush or compact. Then every file of both is read once, so that GETs meet the page cache as
-far as memory allows, and both services answer uniform GETs in turn, in a closed loop. Ready: started with its
-pages dropped. Write amplification: bytes that the process wrote until its fill was at rest, log included, for
-each byte of keys and values; of keys in order it is the least that there can be.
+far as memory allows, and both services answer uniform GETs in turn, in a closed loop; what they read from the
+disk all the same is counted. Ready: started with its pages dropped. Write amplification: bytes that the
+process wrote until its fill was at rest, log included, for each byte of keys and values; of keys in order it
+is the least that there can be. Random load: of eight bytes somewhere in as much memory as the files take, many
+loads at once; in a virtual machine it may cost more than all else that a GET does.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import statistics
 import time
 from pathlib import Path
 
+import numpy as np
 import psutil
 from bench_larger_than_memory import rss_anonymous
 from rounds import rate_summary, ratio_of_rounds
@@ -27,6 +30,8 @@ from kvstudy.subject.protocol import LiveSubject
 
 PIECE_BYTES = 1 << 20
 SPARE_BYTES = 2 << 30  # what a compaction of the largest tables writes before it deletes
+
+LOAD_PARTS, LOADS_IN_PART = 11, 100_000
 
 
 def filled(bench: Bench, store: Path, records: int) -> dict:
@@ -48,6 +53,19 @@ def read_once(store: Path) -> None:
         with path.open("rb") as file:
             while file.read(PIECE_BYTES):
                 pass
+
+
+def random_load_ns(in_bytes: int) -> float | None:
+    """Median of some ten parts; None where so much memory is not free."""
+    if in_bytes > psutil.virtual_memory().available - SPARE_BYTES:
+        return None
+    memory, generator, parts = np.ones(in_bytes // 8), np.random.default_rng(1), []
+    for _ in range(LOAD_PARTS):
+        places = generator.integers(0, memory.size, LOADS_IN_PART)
+        began = time.monotonic()
+        memory[places].sum()
+        parts.append((time.monotonic() - began) / LOADS_IN_PART * 1e9)
+    return statistics.median(parts)
 
 
 def started_cold(bench: Bench, name: str, options, store: Path) -> tuple[LiveSubject, float]:
@@ -92,32 +110,40 @@ def main() -> None:
             services[name], rows[name]["ready_s"] = started_cold(bench, name, options, bench.folder / name)
             read_once(bench.folder / name)
             bench.loaded(services[name], "get", counts[name], options.connections, options.seconds)
-            rows[name] |= {"rates": [], "p99_us": []}
+            rows[name] |= {"rates": [], "p99_us": [], "read": []}
         for number in range(options.rounds):
             for name in list(counts)[:: 1 if number % 2 else -1]:
+                row, (pid,) = rows[name], services[name].pids
+                read_before = psutil.Process(pid).io_counters().read_bytes
                 result = bench.loaded(
                     services[name], "get", counts[name], options.connections, options.seconds
                 )
-                rows[name]["rates"].append(result["counts"]["measured"] / result["measured_s"])
-                rows[name]["p99_us"].append(result["response_time"]["percentiles"]["99"])
+                read = psutil.Process(pid).io_counters().read_bytes - read_before
+                row["rates"].append(result["counts"]["measured"] / result["measured_s"])
+                row["p99_us"].append(result["response_time"]["percentiles"]["99"])
+                row["read"].append(read / result["counts"]["completed"])
         for name, service in services.items():
             (pid,) = service.pids
             rows[name]["anonymous"] = rss_anonymous(pid)
             service.stop(timeout_s=600)
+        for row in rows.values():
+            row["load_ns"] = random_load_ns(row["files"])
     print_table(counts, rows)
 
 
 def print_table(counts: dict[str, int], rows: dict[str, dict]) -> None:
     print(
-        "\n| records | filled, 1/s | GET/s | p99, µs | ready, s | files, GB | anonymous memory, MB | "
-        "bytes written for each |"
+        "\n| records | filled, 1/s | GET/s | p99, µs | read per GET, B | random load, ns | ready, s | "
+        "files, GB | anonymous memory, MB | bytes written for each |"
     )
-    print("|---" * 8 + "|")
+    print("|---" * 10 + "|")
     for name, records in counts.items():
         row = rows[name]
         cells = [
             *(f"{records:,}", f"{row['fill_rps']:,.0f}", rate_summary(row["rates"])),
-            *(f"{statistics.median(row['p99_us']):,.0f}", f"{row['ready_s']:.1f}"),
+            *(f"{statistics.median(row['p99_us']):,.0f}", f"{statistics.median(row['read']):,.0f}"),
+            "–" if row["load_ns"] is None else f"{row['load_ns']:,.0f}",
+            f"{row['ready_s']:.1f}",
             *(f"{row['files'] / 1e9:.2f}", f"{row['anonymous'] / 1e6:.0f}", f"{row['amplification']:.2f}"),
         ]
         print(f"| {' | '.join(cells)} |")

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Set;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Keys;
+import kv.lsm.memory.Memory;
 import kv.lsm.memory.RefCounted;
 import kv.lsm.table.BlockBuffers;
 import kv.lsm.table.SSTable;
@@ -195,20 +196,33 @@ final class ReadView extends RefCounted {
             }
         }
         loaded += active.prefetchIndex(inMemtable, count - otherCount, room);
-        return loaded + prefetchFromTables(others, hashes, otherCount, room.tables());
+        return loaded + prefetchFromTables(others, otherCount, room);
     }
 
-    /// @param tables with a place for each key
-    private long prefetchFromTables(byte[][] keys, long[] hashes, int count, SSTable[] tables) {
+    /// Where each key's load is comes first, then all loads at once: a processor goes on from a load that misses
+    /// to the next few hundred instructions only, so the fewer lie between two loads the more are under way.
+    ///
+    /// @param room has the hashes of the first `count` keys
+    private long prefetchFromTables(byte[][] keys, int count, PrefetchRoom room) {
+        long[] hashes = room.hashes();
+        SSTable[] tables = room.tables();
+        long[] addresses = room.pointers();
         long loaded = 0;
         for (OpenRun run : runs) {
             for (int i = 0; i < count; i++) {
-                tables[i] = run.tableOf(keys[i]);
-                loaded += tables[i] == null ? 0 : tables[i].prefetchIndex(tables[i].hashOf(keys[i], hashes[i]));
+                SSTable table = run.tableOf(keys[i]);
+                tables[i] = table;
+                addresses[i] = table == null ? 0 : table.addressBeforeEntry(table.hashOf(keys[i], hashes[i]));
             }
             for (int i = 0; i < count; i++) {
-                loaded +=
-                        tables[i] == null ? 0 : tables[i].prefetchEntry(keys[i], tables[i].hashOf(keys[i], hashes[i]));
+                loaded += addresses[i] == 0 ? 0 : Memory.getLong(addresses[i]);
+            }
+            for (int i = 0; i < count; i++) {
+                SSTable table = tables[i];
+                addresses[i] = addresses[i] == 0 ? 0 : table.addressOfEntry(keys[i], table.hashOf(keys[i], hashes[i]));
+            }
+            for (int i = 0; i < count; i++) {
+                loaded += addresses[i] == 0 ? 0 : tables[i].loadEntry(addresses[i]);
             }
         }
         return loaded;

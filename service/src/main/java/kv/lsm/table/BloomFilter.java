@@ -57,11 +57,6 @@ final class BloomFilter {
         return true;
     }
 
-    /// Loads the line that [#mayContain] looks at.
-    long prefetch(long hash) {
-        return Memory.getLong(lineAddress(hash));
-    }
-
     /// Of the line that [#mayContain] looks at.
     long lineAddress(long hash) {
         return line(lines, lineCount, hash);

@@ -103,11 +103,6 @@ final class HashIndex {
         return 0;
     }
 
-    /// Loads the line that [#find] looks at first.
-    long prefetch(long hash) {
-        return Memory.getLong(lineAddress(hash));
-    }
-
     /// Of the line that [#find] looks at first.
     long lineAddress(long hash) {
         return lines + (long) LINE_BYTES * lineOf(hash, lineCount);

@@ -232,18 +232,18 @@ public final class SSTable extends RefCounted {
                         filterOrNull.lineAddress(hash) - mapped, BloomFilter.LINE_BYTES, buffers, mayWait, missed);
     }
 
-    /// Loads what [#get] of a key with this hash looks at first, filter or hash index; nothing without a hash
-    /// index.
-    public long prefetchIndex(long hash) {
+    /// Of the eight bytes that [#get] of a key with this hash looks at first, in filter or hash index; 0 without
+    /// a hash index.
+    public long addressBeforeEntry(long hash) {
         if (hashIndexOrNull == null) {
             return 0;
         }
-        return shouldAskFilter() ? filterOrNull.prefetch(hash) : hashIndexOrNull.prefetch(hash);
+        return shouldAskFilter() ? filterOrNull.lineAddress(hash) : hashIndexOrNull.lineAddress(hash);
     }
 
-    /// Loads the start of the entry that [#get] looks at then; nothing where the filter is asked before, which
+    /// Of the entry that [#get] looks at then; 0 where there is none, or where the filter is asked before, which
     /// says no to most keys.
-    public long prefetchEntry(byte[] key, long hash) {
+    public long addressOfEntry(byte[] key, long hash) {
         if (hashIndexOrNull == null || shouldAskFilter()) {
             return 0;
         }
@@ -251,9 +251,16 @@ public final class SSTable extends RefCounted {
         if (position == 0 || position > dataBytes - PREFETCH_BYTES) {
             return 0;
         }
-        long loaded = checkedOrNull.contains(position) ? 1 : 0;
+        return mapped + position;
+    }
+
+    /// Loads the start of an entry, and whether its block was checked.
+    ///
+    /// @param address from [#addressOfEntry]
+    public long loadEntry(long address) {
+        long loaded = checkedOrNull.contains(address - mapped) ? 1 : 0;
         for (int at = 0; at < PREFETCH_BYTES; at += CACHE_LINE_BYTES) {
-            loaded += Memory.getByte(mapped + position + at);
+            loaded += Memory.getByte(address + at);
         }
         return loaded;
     }
