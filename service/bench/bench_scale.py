@@ -8,8 +8,8 @@ nothing is left to flush or compact. Then every file of both is read once, so th
 far as memory allows, and both services answer uniform GETs in turn, in a closed loop; what they read from the
 disk all the same is counted. Ready: started with its pages dropped. Write amplification: bytes that the
 process wrote until its fill was at rest, log included, for each byte of keys and values; of keys in order it
-is the least that there can be. Random load: of eight bytes somewhere in as much memory as the files take, many
-loads at once; in a virtual machine it may cost more than all else that a GET does.
+is the least that there can be. Random load: of eight bytes somewhere in as much memory as the files take,
+many loads at once; in a virtual machine it may cost more than all else that a GET does.
 """
 
 import argparse
