@@ -67,7 +67,7 @@ final class PrefetchRoom {
         return tables;
     }
 
-    /// Where each key's way through a radix tree has come to.
+    /// Where each key's way through a radix tree has come to, or where its next load from a table is.
     long[] pointers() {
         return pointers;
     }
