@@ -30,7 +30,7 @@ from kvstudy.subject.protocol import LiveSubject
 
 PIECE_BYTES = 1 << 20
 SPARE_BYTES = 2 << 30  # what a compaction of the largest tables writes before it deletes
-
+MEMORY_LEFT_BYTES = 2 << 30  # to all else, while random loads are timed
 LOAD_PARTS, LOADS_IN_PART = 11, 100_000
 
 
@@ -57,7 +57,7 @@ def read_once(store: Path) -> None:
 
 def random_load_ns(in_bytes: int) -> float | None:
     """Median of some ten parts; None where so much memory is not free."""
-    if in_bytes > psutil.virtual_memory().available - SPARE_BYTES:
+    if in_bytes > psutil.virtual_memory().available - MEMORY_LEFT_BYTES:
         return None
     memory, generator, parts = np.ones(in_bytes // 8), np.random.default_rng(1), []
     for _ in range(LOAD_PARTS):
