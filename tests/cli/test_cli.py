@@ -101,9 +101,10 @@ def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
     told = kvstudy(*asked.split()).stdout
     about = re.search(r"about (\d+)m(?: (\d+)s)? in all, at most (\d+)m(?: (\d+)s)?,", told)
     about_m, about_s, most_m, most_s = (int(part or 0) for part in about.groups())
-    assert 20 * 60 <= 60 * about_m + about_s <= 21 * 60, told
-    assert 60 * most_m + most_s <= 30 * 60, told
-    assert "takes 20 to 30 minutes" in (PROJECT / "README.md").read_text()
+    # Its pages take one minute more.
+    assert 18 * 60 <= 60 * about_m + about_s <= 19 * 60, told
+    assert 60 * most_m + most_s <= 27 * 60, told
+    assert "takes 20 to 28 minutes" in (PROJECT / "README.md").read_text()
 
 
 def test_the_number_of_real_duets_is_that_of_its_own_variables():

@@ -38,9 +38,9 @@ from kvstudy.record import duet, hdr
 IDLE_MAX_SHARE = (
     0.03  # of a core, used by the side whose turn it is not: idle JVMs were seen to use 0.001 to 0.005
 )
-WRITTEN_MIN = (
-    1.0  # byte per request: of less neither side writes for its requests; a JVM writes a little of its own
-)
+# Of less neither side writes for its requests: bytes in all rounds, and for each second of a side's slices.
+# The kernel counts pages of 4 KiB, and a JVM whose service only read was seen to write up to four in 2.4 s.
+WRITTEN_MIN, WRITTEN_MIN_PER_S = 64 * 1024, 16 * 1024
 ROUNDS_MIN = 4  # of a part that count: fewer have no median worth the name
 BEYOND_MIN = 10  # samples beyond the percentile of each side's merged histogram
 FIRST, INCOMPLETE, ERRORS, BUSY, DISTURBED = (
@@ -238,11 +238,12 @@ def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
     sums, is_whole = _cpu(kept) if measure == CPU else _written(kept)
     if min(*answered, *sums) <= 0 or not np.isfinite(sums).all():
         return None
+    seconds = float((kept["end_utc_ns"] - kept["begin_utc_ns"]).sum()) / 2e9
+    if measure == WRITTEN and max(sums) < max(WRITTEN_MIN, WRITTEN_MIN_PER_S * seconds):
+        return None
     if is_whole:
         answered = _answered_in_all(kept) or [count * sent for count in answered]
     a, b = (total / count for total, count in zip(sums, answered, strict=True))
-    if measure == WRITTEN and max(a, b) < WRITTEN_MIN:
-        return None
     return a, b, float(np.log(b / a)), len(kept) // 2
 
 

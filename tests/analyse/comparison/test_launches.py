@@ -177,8 +177,11 @@ def test_a_slice_without_its_other_does_not_count():
 def test_too_few_rounds_or_samples_give_no_value_and_a_store_that_writes_nothing_no_ratio():
     assert values(made(rounds=launches.ROUNDS_MIN)).empty
     assert "bytes written per request" not in values(made(written_bytes=0.0))
-    by_the_jvm = 0.3 * made()["answered"]
-    assert "bytes written per request" not in values(made().assign(written_bytes=by_the_jvm))
+    by_the_jvm = np.where(made()["round"] % 2, 4096.0, 8192.0)
+    few_rounds, many_rounds = made(rounds=8), made(rounds=24)
+    assert "bytes written per request" not in values(few_rounds.assign(written_bytes=by_the_jvm[:16]))
+    assert "bytes written per request" not in values(many_rounds.assign(written_bytes=4096.0))
+    assert "bytes written per request" in values(many_rounds.assign(written_bytes=4 * 4096.0))
     slices = made()
     few = {
         key: hdr.Histogram(one.layout, one.indices[:1], np.array([2]))
