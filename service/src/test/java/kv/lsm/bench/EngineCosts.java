@@ -21,13 +21,16 @@ import kv.lsm.WalMode;
 /// java -Xmx128m … kv.lsm.bench.EngineCosts [--keys 10000000] [--only leveled|tiered|recovery] [--directory DIR]
 /// ```
 ///
-/// Fills a store in random order, overwrites half of it in random order, reads at random; for each compaction
-/// policy. Then opens a store whose process died with 1 GB in its write-ahead logs, [#RECOVERIES] times.
+/// Fills a store in random order, overwrites half of it in random order, reads at random, and then writes
+/// [#PACED_PER_S] a second for [#PACED_S] seconds; for each compaction policy. Then opens a store whose process died
+/// with 1 GB in its write-ahead logs, [#RECOVERIES] times.
 public final class EngineCosts {
     private static final int DEFAULT_KEYS = 10_000_000;
     private static final long LOG_BYTES = 1_000_000_000;
     private static final int READS = 500_000;
     private static final int RECOVERIES = 3;
+    private static final int PACED_PER_S = 20_000;
+    private static final int PACED_S = 120;
     private static final List<String> PARTS = List.of("leveled", "tiered", "recovery");
 
     private final Keyspace keys;
@@ -110,8 +113,49 @@ public final class EngineCosts {
                     heap >> 10,
                     read.offHeapBytes() >> 10,
                     read.mappedBytes() >> 20);
+            paced(store, random);
         }
         EngineBenchmark.remove(directory);
+    }
+
+    /// What a writer waits for beside flush and compaction: a put's time runs from when it was due.
+    private void paced(OurStore store, SplittableRandom random) throws InterruptedException {
+        StoreMetrics before = store.metrics();
+        int puts = PACED_PER_S * PACED_S;
+        long begun = System.nanoTime();
+        long longest = 0;
+        int overMillisecond = 0;
+        for (int i = 0; i < puts; i++) {
+            long due = begun + i * 1_000_000_000L / PACED_PER_S;
+            while (System.nanoTime() < due) {
+                Thread.onSpinWait();
+            }
+            int key = random.nextInt(keys.size());
+            store.put(Keyspace.key(key), keys.value(key));
+            long took = System.nanoTime() - due;
+            longest = Math.max(longest, took);
+            overMillisecond += took > 1_000_000 ? 1 : 0;
+        }
+        StoreMetrics after = store.metrics();
+        long stalled = stalls(after) - stalls(before);
+        System.out.printf(
+                Locale.ROOT,
+                "  then %,d puts a second for %d s: %,d stalls, the longest put %.1f ms after it was due, %.4f %% over "
+                        + "1 ms; beside %,d flushes and %,d compactions, which wrote %,d MB%n",
+                PACED_PER_S,
+                PACED_S,
+                stalled,
+                longest / 1e6,
+                100.0 * overMillisecond / puts,
+                after.flushes() - before.flushes(),
+                after.compactions() - before.compactions(),
+                (after.compactionBytesWritten() - before.compactionBytesWritten()) / 1_000_000);
+    }
+
+    private static long stalls(StoreMetrics metrics) {
+        return metrics.stalls().values().stream()
+                .mapToLong(StoreMetrics.Stalls::count)
+                .sum();
     }
 
     private long tableBytes() throws IOException {
