@@ -238,6 +238,11 @@ bench-service: build ## PUT and GET beside one-nio with an empty handler, closed
 	  $(KVSTUDY) compare service/bench/bench-service.yaml --only connections=$$connections --markdown \
 	    $(if $(BESIDE),--builds $(BESIDE) . --only subject=kv-service); done
 
+.PHONY: bench-values
+bench-values: build ## MB/s of PUT and GET of 1 KiB to 1 MiB beside an empty handler that takes and gives as many bytes: a duet for each of SIZES="kib-1 kib-10 kib-100 mib-1" (about 4 min each)
+	@for size in $(or $(SIZES),kib-1 kib-10 kib-100 mib-1); do echo "$$size"; \
+	  $(KVSTUDY) compare service/bench/bench-values.yaml --profile $$size --markdown; done
+
 bench-short-turns: build ## what short turns on the processor gain a selector while flush and compaction run: a duet of the service beside itself without (at most 10 min)
 	$(KVSTUDY) compare service/bench/bench-short-turns.yaml --markdown
 

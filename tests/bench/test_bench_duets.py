@@ -45,6 +45,20 @@ def test_synced_writes_are_compared_by_handler_or_by_build():
     assert duets("bench-service", "synced", builds=(JAR, "."), only=["handler=selector"])
 
 
+SIZES = {"kib-1": 1024, "kib-10": 10 * 1024, "kib-100": 100 * 1024, "mib-1": 1024 * 1024}
+
+
+@pytest.mark.parametrize(("size", "value_bytes"), SIZES.items())
+def test_the_empty_handler_gives_as_many_bytes_as_the_values_have_that_the_service_gives(size, value_bytes):
+    (one,) = duets("bench-values", size)
+    assert one.names == ("subject=empty", "subject=kv-service")
+    assert [load.workload for load in one.loads] == ["random_get", "put"]
+    for load in one.loads:
+        assert f"-Dkv.empty.answerBytes={value_bytes}" in load.a.jvm
+        assert load.a.workload_args["value_bytes"] == value_bytes
+        assert load.b.fill["records"] == load.a.workload_args["key_count"]
+
+
 @pytest.mark.parametrize(
     ("name", "option"), [("bench-socket-calls", "socketCalls"), ("bench-short-turns", "shortTurns")]
 )

@@ -17,9 +17,11 @@ import sun.misc.Signal;
 /// The limit to measure the service against: one-nio's own HTTP server with a handler that answers 200 and
 /// nothing else, for every path and method, on the selector thread.
 ///
-/// `java -jar empty-server.jar --port N [--selectors 1]`; the same `ready:` line and exit code 0 on a signal as
-/// the service. New connections go to the selectors in turn, so they are spread evenly while none is closed.
-/// The service gives each to the selector that then holds the fewest, which is the same until one is closed.
+/// `java [-Dkv.empty.answerBytes=N] -jar empty-server.jar --port N [--selectors 1]`: to GET it answers so many
+/// bytes, none unless it is told, as the service beside it gives values of a known size. The same `ready:` line
+/// and exit code 0 on a signal as the service. New connections go to the selectors in turn, so they are spread
+/// evenly while none is closed. The service gives each to the selector that then holds the fewest, which is the
+/// same until one is closed.
 ///
 /// It is a program of its own, with nothing of the service in its jar: a change of the service leaves it the
 /// same program, so its runs of before and after that change are repeats of one another.
@@ -27,10 +29,12 @@ public final class EmptyServer extends HttpServer {
     private static final String HOST = "127.0.0.1";
     private static final int BODY_BYTES_MAX = 16 << 20;
 
+    private final byte[] answer;
     private int nextSelector;
 
-    private EmptyServer(HttpServerConfig config) throws IOException {
+    private EmptyServer(HttpServerConfig config, int answerBytes) throws IOException {
         super(config);
+        answer = answerBytes == 0 ? Response.EMPTY : new byte[answerBytes];
     }
 
     public static void main(String[] args) throws IOException, InterruptedException {
@@ -48,7 +52,7 @@ public final class EmptyServer extends HttpServer {
         HttpServerConfig config = new HttpServerConfig();
         config.acceptors = new AcceptorConfig[] {acceptor};
         config.selectors = selectors;
-        EmptyServer server = new EmptyServer(config);
+        EmptyServer server = new EmptyServer(config, Integer.getInteger("kv.empty.answerBytes", 0));
         server.start();
         System.out.println("ready: http://" + HOST + ":" + port);
         stop.await();
@@ -93,6 +97,7 @@ public final class EmptyServer extends HttpServer {
 
     @Override
     public void handleRequest(Request request, HttpSession session) throws IOException {
-        session.sendResponse(new Response(Response.OK, Response.EMPTY));
+        byte[] body = request.getMethod() == Request.METHOD_GET ? answer : Response.EMPTY;
+        session.sendResponse(new Response(Response.OK, body));
     }
 }
