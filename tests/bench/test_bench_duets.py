@@ -52,7 +52,8 @@ SIZES = {"kib-1": 1024, "kib-10": 10 * 1024, "kib-100": 100 * 1024, "mib-1": 102
 def test_the_empty_handler_gives_as_many_bytes_as_the_values_have_that_the_service_gives(size, value_bytes):
     (one,) = duets("bench-values", size)
     assert one.names == ("subject=empty", "subject=kv-service")
-    assert [load.workload for load in one.loads] == ["random_get", "put"]
+    put = "put" if value_bytes < 100_000 else "repeated_put"
+    assert [load.workload for load in one.loads] == ["random_get", put]
     for load in one.loads:
         assert f"-Dkv.empty.answerBytes={value_bytes}" in load.a.jvm
         assert load.a.workload_args["value_bytes"] == value_bytes
