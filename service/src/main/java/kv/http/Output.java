@@ -14,6 +14,8 @@ final class Output {
     private static final int COPIED_BYTES_MIN = 16 << 10;
     private static final int HEAD_BYTES_MAX = 1 << 10;
     private static final int FULL_BYTES = 32 << 10;
+    /// Of longer values no array is kept for the next one.
+    private static final int ROOM_BYTES_MAX = 1 << 20;
     private static final byte[] OK_HTTP11 = ascii("HTTP/1.1 200 OK\r\nContent-Length: ");
     private static final byte[] OK_KEPT_HTTP10 = ascii("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: ");
     private static final byte[] OK_CLOSED = ascii("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ");
@@ -30,6 +32,7 @@ final class Output {
     /// For the next value, if it is as long as the last two were.
     private byte[] valueRoom = Request.NO_BYTES;
     private int lastValueBytes;
+    private boolean tookRoom;
 
     Output(int initialBytes) {
         copiedBytesMax = Math.max(COPIED_BYTES_MIN, initialBytes - HEAD_BYTES_MAX);
@@ -52,13 +55,38 @@ final class Output {
         append(END_OF_HEAD, 0, END_OF_HEAD.length);
         if (value.length <= copiedBytesMax) {
             append(value, 0, value.length);
-            if (value.length == lastValueBytes && value.length != valueRoom.length) {
-                valueRoom = new byte[value.length];
-            }
-            lastValueBytes = value.length;
+            isRead(value);
         } else {
             large = value;
         }
+    }
+
+    /// The large body, which is then no longer this output's: whoever writes it may keep its array.
+    byte[] takeLarge() {
+        byte[] taken = large;
+        large = null;
+        tookRoom = taken == valueRoom;
+        if (tookRoom) {
+            valueRoom = Request.NO_BYTES;
+        }
+        return taken;
+    }
+
+    /// The socket has all of what [#takeLarge] gave, and nobody kept its array.
+    void largeIsWritten(byte[] taken) {
+        if (tookRoom) {
+            valueRoom = taken;
+        } else if (taken.length <= ROOM_BYTES_MAX) {
+            isRead(taken);
+        }
+    }
+
+    /// Nothing needs `value` any more: the next one as long as it is may find room for itself.
+    private void isRead(byte[] value) {
+        if (value.length == lastValueBytes && value.length != valueRoom.length) {
+            valueRoom = new byte[value.length];
+        }
+        lastValueBytes = value.length;
     }
 
     /// 200 with a body of another type than a value.

@@ -123,8 +123,12 @@ abstract class WritingSession extends Session {
             }
         }
         if (out.large() != null) {
-            bytesGiven += out.large().length;
-            write(new RestOfAnswer(out.large(), 0));
+            byte[] large = out.takeLarge();
+            bytesGiven += large.length;
+            write(new RestOfAnswer(large, 0));
+            if (isWritten()) {
+                out.largeIsWritten(large);
+            }
         }
         if (out.stream() != null) {
             out.stream().whenSent(timeouts::clientMoved);

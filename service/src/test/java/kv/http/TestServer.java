@@ -22,6 +22,11 @@ final class TestServer implements AutoCloseable {
         return new RawClient(server.port());
     }
 
+    /// A client that takes few bytes before it reads.
+    RawClient connectWithBuffer(int receiveBytes) throws IOException {
+        return new RawClient(server.port(), receiveBytes);
+    }
+
     RawClient.Reply ask(String bytes) throws IOException {
         try (RawClient client = connect()) {
             return client.ask(bytes);

@@ -3,7 +3,13 @@ package kv.http;
 import static kv.http.RawClient.get;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Random;
+import kv.lsm.LsmStore;
+import kv.lsm.Store;
+import kv.lsm.StoreOptions;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -63,6 +69,44 @@ class ValueSizeTest {
                 assertThat(client.read().status()).isEqualTo(200);
             }
         }
+    }
+
+    /// The array of one answer may take the next value of its length, but not before a slow client has all of it.
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void whatASlowClientHasNotReadStaysWhileOthersReadValuesOfThatLength(
+            HttpOptions.HandlerKind handler, @TempDir Path directory) throws Exception {
+        try (Store store = LsmStore.open(StoreOptions.at(directory));
+                TestServer server = new TestServer(
+                        store, HttpOptions.onFreePort().withSelectors(1).withHandler(handler, 1, 16));
+                RawClient slow = server.connectWithBuffer(16 * KIB);
+                RawClient quick = server.connect()) {
+            for (char key = 'a'; key <= 'h'; key++) {
+                store.put(new byte[] {(byte) key}, filled(key));
+            }
+            // One by one: requests that come together are answered out of arrays of their own. 16 MiB are more than
+            // sockets hold.
+            for (int i = 0; i < 32; i++) {
+                slow.send(get("/v0/entity?id=a"));
+                readAll(quick);
+            }
+            for (int i = 0; i < 32; i++) {
+                assertThat(slow.read().body()).isEqualTo(filled('a'));
+            }
+        }
+    }
+
+    private static void readAll(RawClient client) throws Exception {
+        for (char key = 'a'; key <= 'h'; key++) {
+            client.send(get("/v0/entity?id=" + key));
+            assertThat(client.read().body()).isEqualTo(filled(key));
+        }
+    }
+
+    private static byte[] filled(char key) {
+        byte[] value = new byte[512 * KIB];
+        Arrays.fill(value, (byte) key);
+        return value;
     }
 
     @ParameterizedTest
