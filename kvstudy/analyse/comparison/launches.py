@@ -238,13 +238,17 @@ def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
     sums, is_whole = _cpu(kept) if measure == CPU else _written(kept)
     if min(*answered, *sums) <= 0 or not np.isfinite(sums).all():
         return None
-    seconds = float((kept["end_utc_ns"] - kept["begin_utc_ns"]).sum()) / 2e9
-    if measure == WRITTEN and max(sums) < max(WRITTEN_MIN, WRITTEN_MIN_PER_S * seconds):
+    if measure == WRITTEN and max(sums) < _least_written(kept):
         return None
     if is_whole:
         answered = _answered_in_all(kept) or [count * sent for count in answered]
     a, b = (total / count for total, count in zip(sums, answered, strict=True))
     return a, b, float(np.log(b / a)), len(kept) // 2
+
+
+def _least_written(kept: pd.DataFrame) -> float:
+    seconds_of_a_side = float((kept["end_utc_ns"] - kept["begin_utc_ns"]).sum()) / 1e9 / len(duet.SIDES)
+    return max(WRITTEN_MIN, WRITTEN_MIN_PER_S * seconds_of_a_side)
 
 
 def _answered_in_all(kept: pd.DataFrame) -> list[float] | None:
