@@ -260,7 +260,7 @@ def measure(
     usual_ns = TINY_USUAL_NS if given.tiny else unchanged(known, workload, kind.of)
     if kind.share and usual_ns is None:
         print(
-            f"{workload} {kind.name} {number}: left out, since no duet without a change counts yet: "
+            f"{workload} {kind.name} {number}: left out, since no duet without a change counts here yet: "
             "--only nothing first",
             file=sys.stderr,
         )
@@ -289,7 +289,6 @@ def outcome_of(
     change: str,
     given: argparse.Namespace,
 ) -> Outcome:
-    facts = machine.fixed_facts()
     widths = {
         measure: width
         for measure in (launches.P50, launches.CPU)
@@ -302,7 +301,7 @@ def outcome_of(
         planted=change,
         date=date.today().isoformat(),
         revision=" and ".join(sorted({one[:8] for one in duet.tables.duets["revision"]})),
-        machine=f"{facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, {facts['kernel']}",
+        machine=this_machine(),
         within=given.within,
         counted=duet.counted,
         launches=len(duet.tables.duets),
@@ -368,14 +367,22 @@ def planned(
 
 
 def unchanged(known: dict[Key, Outcome], workload: str, measure: str) -> float | None:
-    """What the measure was without a change in the newest duet on a quiet machine, in ns: within an hour the
-    machine's host may make requests twice as dear. None where no duet says it."""
+    """What the measure was without a change in the newest duet on this machine while it was quiet, in ns:
+    within an hour the machine's host may make requests twice as dear. None where no duet says it."""
     found = [
         one.a
         for (kind, of, _, is_quiet), outcome in known.items()
-        if is_quiet and (kind, of) == (KINDS[0].name, workload) and (one := outcome.of(measure))
+        if is_quiet
+        and (kind, of) == (KINDS[0].name, workload)
+        and outcome.machine == this_machine()
+        and (one := outcome.of(measure))
     ]
     return found[-1] if found else None
+
+
+def this_machine() -> str:
+    facts = machine.fixed_facts()
+    return f"{facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, {facts['kernel']}"
 
 
 def table(known: list[Outcome], kinds: list[Kind], workloads: list[str]) -> list[str]:
