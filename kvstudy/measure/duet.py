@@ -27,7 +27,7 @@ from kvstudy.measure import machine
 from kvstudy.measure.crew import Crew
 from kvstudy.measure.duet_part import Part, Turn
 from kvstudy.measure.duet_sides import End
-from kvstudy.measure.pinning import Pinning
+from kvstudy.measure.pinning import OF_A_DUET, Pinning
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import write_series
 from kvstudy.measure.several_hosts import moved, on_one_host
@@ -125,7 +125,7 @@ class DuetLaunch:
         )
         threads = max(load.a.threads for load in self._bench.comparison.loads)
         self._pinning = self._crew.pinning(
-            threads, experiment.cores, "services and generator on hosts of their own"
+            threads, experiment.cores or OF_A_DUET, "services and generator on hosts of their own"
         )
         if not self._crew.is_one_host:
             self._several = SeveralHostsDuet(

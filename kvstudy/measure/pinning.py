@@ -1,5 +1,7 @@
 """Which cores the service and the generator get. Disjoint sets where the machine has enough or the experiment
-asks for them, else none, and why is said."""
+asks for them, else none, and why is said. A duet takes them from two cores on: on two that all share, the
+kernel decides anew in each launch which service is woken on the generator's core, and that side's median is
+then half of the other's."""
 
 import os
 from dataclasses import dataclass
@@ -8,6 +10,8 @@ from kvstudy.errors import RunFailed
 from kvstudy.plan.experiment import APART, SHARED
 
 CORES_MIN = 4
+OF_A_DUET = "of a duet"  # what a duet wants of cores where its experiment says nothing
+CORES_MIN_OF_A_DUET = 2
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,8 @@ class Pinning:
 
 def pinning(threads: int, wanted: str | None = None, cores: list[int] | None = None) -> Pinning:
     """The generator gets a core per thread, at most half of all; the service the rest. ``wanted``: what the
-    experiment says of ``cores``, None for the machine's own choice; ``cores``: those this process may use.
-    RunFailed where they are to be apart and cannot."""
+    experiment says of ``cores``, None for the machine's own choice, OF_A_DUET for that of a duet; ``cores``:
+    those this process may use. RunFailed where they are to be apart and cannot."""
     if cores is None:
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if wanted == APART and len(cores) < 2:
@@ -35,7 +39,9 @@ def pinning(threads: int, wanted: str | None = None, cores: list[int] | None = N
         return Pinning(None, None, "not pinned: this system has no CPU affinity")
     if wanted == SHARED:
         return Pinning(None, None, "not pinned: the experiment asks for cores that both share")
-    if len(cores) < CORES_MIN and wanted != APART:
+    if wanted == OF_A_DUET and len(cores) < CORES_MIN_OF_A_DUET:
+        return Pinning(None, None, "not pinned: one core; services and generator take time from each other")
+    if len(cores) < CORES_MIN and wanted not in (APART, OF_A_DUET):
         return Pinning(
             None,
             None,

@@ -21,6 +21,7 @@ COMPARABLE = frozenset(
         "method",
         "connections",
         "threads",
+        "cores",
         "rate",
         "fill",
         "same",

@@ -179,8 +179,6 @@ class Comparison:
         for load in loads:
             for side in SIDES:
                 load[side] |= {"question": None}
-                if load[side]["cores"] is None:  # so that launches of before there was such a key are found
-                    del load[side]["cores"]
         comparing = self.comparing.model_dump() | {
             "within": None,
             "launches": None,

@@ -198,7 +198,7 @@ class Experiment(Part):
     pause: Pause | None = None
     same: Annotated[float, Field(gt=0, lt=100)] = 5.0  # percent: sides that differ by less are the same
     awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = "auto"
-    cores: Cores | None = None  # None: apart where there are enough
+    cores: Cores | None = None  # None: apart from four cores on, in a duet from two on
     port: Annotated[int, Field(ge=0, le=PORT_MAX)] = 0  # 0: a free one
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 1  # loadgen takes 64 bits; a repeat adds its number
     comparing: Comparing = Comparing()  # of the key `compare`, see for_comparison

@@ -77,7 +77,7 @@ class Configuration:
     read_back: int | None = (
         None  # how many of the written keys are asked for after the run; None: as many as ever
     )
-    cores: str | None = None  # of service and generator: apart or shared; None: as the machine has enough
+    cores: str | None = None  # of service and generator: apart or shared; None: as there are enough
     generators: int | None = None  # hosts that load it together over a network; None: the service's own
 
     @cached_property

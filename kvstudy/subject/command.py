@@ -33,6 +33,7 @@ from kvstudy.subject.launched import Launched, how_it_ended
 from kvstudy.subject.protocol import LOOPBACK, Evidence, Place
 
 PROBE_TIMEOUT_S = 1.0
+OF_ANY_JVM = "JAVA_TOOL_OPTIONS"  # those that every JVM takes, also one that a script starts
 ENDED_WELL = "service ended before it was ready: exit=0"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
 DIGESTED_MAX_BYTES = 256 << 20
@@ -149,7 +150,11 @@ class Command:
                 f"service cannot be given its file: {name}: {(error.strerror or str(error)).lower()}"
             ) from error
         words = [self._program or self.spec.command[0], *map(filled_in, self.spec.command[1:])]
-        return words, {name: filled_in(value) for name, value in (self.spec.environment or {}).items()}
+        environment = {name: filled_in(value) for name, value in (self.spec.environment or {}).items()}
+        if self.jdk and (ours := jvm.processors(place)):
+            theirs = environment.get(OF_ANY_JVM, os.environ.get(OF_ANY_JVM, ""))
+            environment[OF_ANY_JVM] = " ".join([*ours, theirs]).strip()  # of two that differ theirs holds
+        return words, environment
 
     @property
     def _program(self) -> str | None:

@@ -82,7 +82,12 @@ class OurProgram:
         return {"jdk": self.jdk.version}
 
     def command(self, place: Place) -> list[str]:
-        flags = [*BASE_FLAGS, *(FILL_JVM if place.filling else self._jvm_flags), *jvm.flags(place)]
+        flags = [
+            *BASE_FLAGS,
+            *jvm.processors(place),
+            *(FILL_JVM if place.filling else self._jvm_flags),
+            *jvm.flags(place),
+        ]
         return [
             self.jdk.tool("java"),
             *flags,

@@ -223,6 +223,8 @@ impl<'a> Worker<'a> {
             }
             now = now_ns().max(start_ns);
             self.note_first_use(now);
+            // It slept until then as it was to; what it comes later it was away.
+            self.absence.has_looked(start_ns, clock::thread_cpu_ns());
         }
         self.waiting.has_looked(now);
         (0..self.connections.len()).for_each(|place| self.next_request(place, now));

@@ -32,6 +32,10 @@ fn nothing_is_sent_before_the_time_and_the_schedule_starts_at_it_to_the_nanoseco
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert_eq!(run.json["start_utc"], utc.as_str());
         assert!(first.load(Ordering::SeqCst) >= start.as_nanosecond() as i64, "{pacing}: sent before {utc}");
+        for thread in run.json["threads"].as_array().unwrap() {
+            let away_s = thread["away_s"].as_f64().unwrap();
+            assert!(away_s <= 0.3, "{pacing}: it was not away while it waited for its time: {thread}");
+        }
         if pacing == "-R200" {
             assert_eq!(run.count("sent") + run.count("unsent"), 60);
         }

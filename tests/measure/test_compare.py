@@ -4,6 +4,7 @@ something goes wrong.
 Slices are tiny, so nothing here says which side is faster; on a busy machine the launches do not count, and
 are sealed all the same."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from kvstudy.hosts.local import LocalHost
 from kvstudy.measure import compare, machine
 from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.duet_station import DuetStation
+from kvstudy.measure.pinning import OF_A_DUET, pinning
 from kvstudy.plan.comparison import SIDES, comparisons
 from kvstudy.plan.experiment import Experiment
 from kvstudy.project import work_root
@@ -301,6 +303,10 @@ def test_a_duet_seals_each_launch_with_both_sides_files_and_every_slice(project)
                 and ends[side]["data_check"]["missing"] + ends[side]["data_check"]["wrong"] == 0
             )
             assert ends[side]["rss_max_bytes"] > 10 << 20 and ends[side]["store_bytes_before"] > 0
+    split = pinning(threads=1, wanted=OF_A_DUET)
+    assert [run.machine["pinning"] for run in (first, second)] == [split.reason] * 2
+    if len(os.sched_getaffinity(0)) > 1:
+        assert split.generator and all("Using G1" in first.text(f"gc-{side}.log") for side in SIDES)
     found = duet_of([first, second], first.facts["comparison"])
     assert (found.a, found.b) == ("handler=selector", "handler=workers")
     assert project.processes() == []

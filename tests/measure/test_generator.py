@@ -13,7 +13,7 @@ from kvstudy.measure.generator import (
     generator_path,
     slowest_count,
 )
-from kvstudy.measure.pinning import pinning
+from kvstudy.measure.pinning import OF_A_DUET, pinning
 
 
 def configuration(**change):
@@ -164,6 +164,14 @@ def test_four_cores_are_split_and_two_are_not():
     assert pinning(threads=8, cores=list(range(8))).generator == [4, 5, 6, 7]
     shared = pinning(threads=1, cores=[0, 1])
     assert (shared.service, shared.generator) == (None, None) and "not pinned: 2 cores" in shared.reason
+
+
+def test_a_duet_splits_two_cores_too_and_shares_one():
+    split = pinning(threads=4, wanted=OF_A_DUET, cores=[0, 1])
+    assert (split.service, split.generator) == ([0], [1])
+    assert pinning(threads=1, wanted=OF_A_DUET, cores=[0, 1, 2, 3]).service == [0, 1, 2]
+    shared = pinning(threads=1, wanted=OF_A_DUET, cores=[3])
+    assert (shared.service, shared.generator) == (None, None) and "not pinned: one core" in shared.reason
 
 
 def test_two_cores_are_split_and_four_are_not_where_the_experiment_says_so():

@@ -14,7 +14,7 @@ def test_how_much_five_percent_are_is_never_taken_from_another_machine():
     spec.loader.exec_module(script)
     line = next(
         one
-        for one in (PLANTED / "duet-power.jsonl").read_text(encoding="utf-8").splitlines()
+        for one in (PLANTED / "duet-power-shared.jsonl").read_text(encoding="utf-8").splitlines()
         if '"kind": "nothing"' in one and '"is_quiet": true' in one
     )
     found = json.loads(line)

@@ -287,3 +287,15 @@ def test_every_experiment_with_compare_makes_duets_in_every_profile(file):
     for profile in [*values.get("profiles", {})]:
         builds = ("main", ".") if file.stem == "put-get" else None
         assert comparisons(Experiment.load(file, profile, compared=True), builds=builds)
+
+
+def test_only_options_that_are_about_threads_are_compared_on_all_cores():
+    about_threads = {"handler", "compaction", "gc", "report-3"}
+    for file in EXPERIMENTS:
+        values, _ = read_yaml(file)
+        if "compare" not in values:
+            continue
+        for profile in values["profiles"]:
+            cores = Experiment.load(file, profile, compared=True).cores
+            runs = Experiment.load(file, profile).cores
+            assert cores == ("shared" if file.stem in about_threads else runs), (file.stem, profile)

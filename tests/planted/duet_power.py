@@ -2,7 +2,7 @@
 agent that plants the change.
 
     python tests/planted/duet_power.py [--changed 5] [--unchanged 10] [--within 10m] [--only KIND] [--busy]
-                                       [--write FILE]        (make duet-power)
+                                       [--cores shared] [--write FILE]        (make duet-power)
 
     nothing     the same on both sides: is a word said that is false, and how often "the same"?
     cpu-5       every request burns 5 % of its CPU: dearer?
@@ -17,7 +17,8 @@ another day and on another machine of the kind; an interrupted duet goes on only
 much 5 % is, the newest duet without a change says; the table has how much it was of side a in the duet
 itself. On a machine that is not quiet launches do not count, and the table says how many did. With --busy
 other work goes on here meanwhile: then only duets without a change are measured, and noted as such, since
-no false word may be said there either."""
+no false word may be said there either. With --cores shared the services and the generator are not kept
+apart, as duets were before: these have outcomes and a table of their own."""
 
 import argparse
 import hashlib
@@ -43,7 +44,7 @@ from kvstudy.measure import machine
 from kvstudy.measure.compare import compare
 from kvstudy.measure.duet_table import MEASURE_NAMES
 from kvstudy.plan.comparison import Comparison, comparisons
-from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.experiment import APART, SHARED, Experiment
 from kvstudy.project import project_root, work_root
 from kvstudy.subject.jdk import find_jdk
 
@@ -63,7 +64,14 @@ SHORT = {
 }
 EVERY, WAIT_NS = 50, 1_000_000
 AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
-OUTCOMES = Path(__file__).with_name("duet-power.jsonl")
+OUTCOMES = {
+    APART: Path(__file__).with_name("duet-power.jsonl"),
+    SHARED: Path(__file__).with_name("duet-power-shared.jsonl"),
+}
+PLACEMENTS = {
+    APART: "the services on cores of their own, the generator on others",
+    SHARED: "the services and the generator on the same cores",
+}
 TITLE = "# What duets say of planted changes"
 Key = tuple[str, str, int, bool]  # kind, workload, number, whether the machine was quiet
 
@@ -163,6 +171,7 @@ def main() -> None:
     arguments.add_argument(
         "--busy", action="store_true", help="other work goes on here: only what is without a change, noted so"
     )
+    arguments.add_argument("--cores", choices=sorted(PLACEMENTS), default=APART)
     arguments.add_argument(
         "--tiny",
         action="store_true",
@@ -171,7 +180,8 @@ def main() -> None:
     arguments.add_argument(
         "--outcomes",
         type=Path,
-        help=f"what was found before, and what is found; default {OUTCOMES.name} beside this script",
+        help=f"what was found before, and what is found; default {OUTCOMES[APART].name}, with "
+        f"--cores shared {OUTCOMES[SHARED].name}, beside this script",
     )
     arguments.add_argument("--write", type=Path, help="the table into this file, too")
     given = arguments.parse_args()
@@ -184,7 +194,9 @@ def main() -> None:
         ],
         given.workload or WORKLOADS,
     )
-    outcomes = given.outcomes or (work_root(root) / "planted" / "tiny.jsonl" if given.tiny else OUTCOMES)
+    outcomes = given.outcomes or (
+        work_root(root) / "planted" / "tiny.jsonl" if given.tiny else OUTCOMES[given.cores]
+    )
     agent, known = built_agent(root), recorded(outcomes)
     try:
         for number in range(1, max(given.changed, given.unchanged) + 1):
@@ -198,7 +210,7 @@ def main() -> None:
                             record(outcomes, found)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
-    lines = table(list(known.values()), kinds, workloads)
+    lines = table(list(known.values()), kinds, workloads, PLACEMENTS[given.cores])
     print("\n".join(lines))
     if given.write:
         text = [TITLE, "", *(one for line in lines for one in wrapped(line))]
@@ -347,6 +359,7 @@ def planned(
             "workload": workload,
             "connections": 4,
             "threads": 1,
+            "cores": given.cores,
             "rate": 500 if given.tiny else given.rate,
             "fill": {"records": 2_000 if given.tiny else 300_000, "methods": ["GET", "PUT"]},
             "duration": "30s",
@@ -385,13 +398,13 @@ def this_machine() -> str:
     return f"{facts['cpu_model']}, {facts['cores']} cores, {facts['system']}, {facts['kernel']}"
 
 
-def table(known: list[Outcome], kinds: list[Kind], workloads: list[str]) -> list[str]:
+def table(known: list[Outcome], kinds: list[Kind], workloads: list[str], placement: str) -> list[str]:
     dates, machines, within = (
         sorted({getattr(one, name) for one in known}) for name in ("date", "machine", "within")
     )
     lines = [
         f"{' and '.join(dict.fromkeys((dates[0], dates[-1])))}, {'; '.join(machines)}; duets of at most "
-        f"{' or '.join(within)}."
+        f"{' or '.join(within)}; {placement}."
         if known
         else "No duet is finished yet.",
         "",

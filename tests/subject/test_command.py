@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,7 @@ from kvstudy.hosts.process import wait_until
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.subject.command import Command, free_port
 from kvstudy.subject.evidence.process import is_own, listeners
+from kvstudy.subject.jdk import Jdk
 from kvstudy.subject.protocol import Place
 from kvstudy.subject.running import Address
 
@@ -124,6 +126,25 @@ def test_a_file_is_written_for_it_with_port_and_directory_in_their_places(place)
     assert (
         place.store / "etc" / "own.conf"
     ).read_text() == f"listen {port};\nroot {place.store}; {{ braces }}\n"
+
+
+@pytest.mark.parametrize("given", ["by the subject", "by the shell", "by nobody"])
+def test_a_jvm_behind_a_command_is_told_of_two_cores_where_it_is_left_one_of_several(
+    place, monkeypatch, given
+):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    environment, theirs = None, "" if given == "by nobody" else " -Xss1m"
+    if given == "by the subject":
+        environment = {"JAVA_TOOL_OPTIONS": "-Xss1m"}
+    elif given == "by the shell":
+        monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xss1m")
+    jvm = Command(spec(jvm=True, environment=environment), place.folder, Jdk(Path("/jdk"), "25"))
+    _, confined = jvm._prepared(replace(place, cores=[0]), 8080)
+    assert confined == {"JAVA_TOOL_OPTIONS": f"-XX:ActiveProcessorCount=2{theirs}"}
+    assert jvm._prepared(place, 8080)[1] == (environment or {})
+    no_jvm = Command(spec(environment=environment), place.folder, None)
+    assert no_jvm._prepared(replace(place, cores=[0]), 8080)[1] == (environment or {})
 
 
 def test_a_command_that_is_not_there_is_said_before_anything_is_started(place):

@@ -52,6 +52,19 @@ def test_options_are_passed_under_the_names_of_the_command_line():
     assert "-XX:+DebugNonSafepoints" not in command
 
 
+def test_a_jvm_that_is_left_one_core_of_several_takes_the_collector_that_it_takes_without_us(monkeypatch):
+    def processors(usable: int, cores: list[int] | None) -> list[str]:
+        monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(usable)))
+        command = service(jvm={"options": ["-XX:ActiveProcessorCount=1"]}).command(
+            replace(PLACE, cores=cores)
+        )
+        return [flag for flag in command if "ActiveProcessorCount" in flag]
+
+    theirs = ["-XX:ActiveProcessorCount=1"]  # of two the JVM takes the last one
+    assert processors(2, [0]) == ["-XX:ActiveProcessorCount=2", *theirs]
+    assert processors(4, [0, 1, 2]) == processors(2, None) == processors(1, [0]) == theirs
+
+
 def test_the_size_of_its_memory_group_is_none_of_its_options():
     limited = service(service={"memory": "256m", "wal": "os"})
     command = limited.command(PLACE)

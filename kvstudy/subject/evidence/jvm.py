@@ -2,10 +2,12 @@
 same asked of one that runs already.
 
 flags(place)                        for a JVM that we start
+processors(place)                   the same on one core as on the machine's
 Attached(jdk, pid, recording)       for one that somebody else started: the recording is begun and ended
                                     through jcmd
 """
 
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -28,6 +30,7 @@ RECORDING_MAX = "128m"
 PROFILING_FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 JCMD_TIMEOUT_S = 30
 HEAP = re.compile(r"-Xmx(\w+)")
+SERVER_CLASS_PROCESSORS = 2  # with fewer a JVM takes the serial collector, unless it is told otherwise
 BESIDE_HEAP_BYTES = 160 << 20  # code, threads, metaspace and buffers of one JVM with the service
 
 
@@ -42,6 +45,13 @@ def flags(place: Place) -> list[str]:
         f"-Xlog:gc*,safepoint:file={place.file(GC_LOG)}:utctime,uptime,level,tags:filecount=0",
         f"-XX:StartFlightRecording:filename={place.file(RECORDING)},settings={RECORDING_SETTINGS},dumponexit=true,maxsize={RECORDING_MAX}",
     ]
+
+
+def processors(place: Place) -> list[str]:
+    """Where we leave a JVM one core of several, it would take another collector than without us."""
+    cores = place.cores or ()
+    is_confined = 0 < len(cores) < SERVER_CLASS_PROCESSORS <= len(os.sched_getaffinity(0))
+    return [f"-XX:ActiveProcessorCount={SERVER_CLASS_PROCESSORS}"] if is_confined else []
 
 
 def memory_needed_bytes(flags: Sequence[str]) -> int:
