@@ -1,7 +1,7 @@
 """Which cores the service and the generator get. Disjoint sets where the machine has enough or the experiment
 asks for them, else none, and why is said. A duet takes them from two cores on: on two that all share, the
-kernel decides anew in each launch which service is woken on the generator's core, and that side's median is
-then half of the other's."""
+kernel decides slice by slice which service is woken on the generator's core, and that side's median is then
+half of the other's."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from kvstudy.plan.experiment import APART, SHARED
 
 CORES_MIN = 4
 OF_A_DUET = "of a duet"  # what a duet wants of cores where its experiment says nothing
-CORES_MIN_OF_A_DUET = 2
+CORES_MIN_APART = 2
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def pinning(threads: int, wanted: str | None = None, cores: list[int] | None = N
     those this process may use. RunFailed where they are to be apart and cannot."""
     if cores is None:
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    if wanted == APART and len(cores) < 2:
+    if wanted == APART and len(cores) < CORES_MIN_APART:
         raise RunFailed(
             f"cores: apart: service and generator cannot have cores of their own: usable={len(cores)}",
             "a machine with 2 or more, or another value of cores",
@@ -39,7 +39,7 @@ def pinning(threads: int, wanted: str | None = None, cores: list[int] | None = N
         return Pinning(None, None, "not pinned: this system has no CPU affinity")
     if wanted == SHARED:
         return Pinning(None, None, "not pinned: the experiment asks for cores that both share")
-    if wanted == OF_A_DUET and len(cores) < CORES_MIN_OF_A_DUET:
+    if wanted == OF_A_DUET and len(cores) < CORES_MIN_APART:
         return Pinning(None, None, "not pinned: one core; services and generator take time from each other")
     if len(cores) < CORES_MIN and wanted not in (APART, OF_A_DUET):
         return Pinning(
