@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kvstudy.measure.kernel_counts import COMPILERS
+from kvstudy.plan.comparison import SIDES
 
 SHORT_SLEEP_S = 0.5  # nobody waits longer than this for the thread to notice that it is over
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -50,6 +51,16 @@ class Border:
     others_ns: Mapping[str, int] | None = None
     steal_ns: int = 0
     done_at_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What the machine's host and other programs used from one border to another, in core nanoseconds.
+    ``time_ns``: how long that was; ``foreign_ns``: None where it is not known."""
+
+    time_ns: int
+    steal_ns: int
+    foreign_ns: int | None
 
 
 def cpu_clock(pid: int) -> int:
@@ -131,12 +142,13 @@ class SideCounters:
         )
 
 
-def foreign_ns(before: Border, now: Border) -> int | None:
-    """CPU that other processes used from one border to another, but for those that ended in between; None
-    where it is not known."""
-    if before.others_ns is None or now.others_ns is None:
-        return None
-    return sum(max(0, used - before.others_ns.get(number, 0)) for number, used in now.others_ns.items())
+def taken(before: Border, now: Border) -> Taken:
+    """Programs that ended in between are left out. A side whose processes are not known is not counted as
+    foreign either: nobody knows which of the others it is."""
+    foreign_ns = None
+    if {*SIDES} <= before.sides.keys() & now.sides.keys() and None not in (before.others_ns, now.others_ns):
+        foreign_ns = sum(max(0, used - before.others_ns.get(one, 0)) for one, used in now.others_ns.items())
+    return Taken(now.done_at_ns - before.done_at_ns, now.steal_ns - before.steal_ns, foreign_ns)
 
 
 @dataclass

@@ -12,7 +12,7 @@ first, then the folder is sealed with the outcome ``failed: why``; the slices th
 stay in it."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from kvstudy.errors import HostLost, KvstudyError, RunFailed, in_words
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
+from kvstudy.measure.border_counters import Taken
 from kvstudy.measure.crew import Crew
 from kvstudy.measure.duet_part import Part, Turn
 from kvstudy.measure.duet_sides import End
@@ -72,6 +73,7 @@ class DuetLaunch:
         self._urls: dict[str, str] = {}
         self._ends: dict[str, End] = {}
         self._rows: list[dict] = []
+        self._taken: list[Taken] = []  # by the host and other programs, in all parts but that of the profile
         self._firsts: dict[str, str] = {}  # whose slice is the first, by part
         self._clock_steps_ms: dict[str, float] = {}  # parts in which the wall clock was set
         self._is_profiled, self._cpu_engine = False, ""
@@ -104,9 +106,7 @@ class DuetLaunch:
                 outcome = f"failed: {lost}"  # evidence may be missing
             bench.doing("seal")
             self._drop_empty_logs(folder)
-            self._machine["load_during"] = load_during(
-                [row for row in self._rows if row["loop"] != "profile"], self._machine.get("cores")
-            )
+            self._machine["load_during"] = load_during(self._taken, self._machine.get("cores"))
             folder.write_json("machine.json", self._machine)
             folder.write_text(SLICES_FILE, write_slices(pd.DataFrame(self._rows)))
             folder.write_json("run.json", self._facts(folder.run_id, outcome))
@@ -197,6 +197,8 @@ class DuetLaunch:
             whose = f"; in measured slices {bench.comparison.names[SIDES.index(side)]} alone" if side else ""
             raise RunFailed(f"unexpected answers: {load.workload}: {statuses}{whose}")
         self._rows += part.rows
+        if slices.loop != "profile":
+            self._taken += part.taken
         return part
 
     def _part_on_one_host(self, what: str, load: Load, slices: Slices, turn: Turn) -> Part:
@@ -302,22 +304,20 @@ class DuetLaunch:
             self._phases[name] = {"start_utc": _utc(start), "stop_utc": _utc(datetime.now(UTC))}
 
 
-def load_during(rows: list[dict], cores: int | None = None) -> dict | None:
+def load_during(taken: Sequence[Taken], cores: int | None = None) -> dict | None:
     """As machine.json has it of a run: what the host and other programs took of all cores, in the counted
-    parts of the slices together. ``cores``: of the host of both sides."""
+    parts of the slices together, by the times at which they were read: on a busy machine that may be too late
+    for a slice, and says most of the launch. ``cores``: of the host of both sides."""
     cores = cores or machine.fixed_facts()["cores"] or 1
     found = {}
-    for name, kept in (("steal_ns", "steal_share"), ("foreign_ns", "foreign_cpu_share")):
-        shares = [
-            (row[name], (row["end_utc_ns"] - row["begin_utc_ns"]) * cores)
-            for row in rows
-            if row.get(name) is not None
-        ]
-        if shares:
-            found[f"{kept}_mean"] = round(
-                sum(used for used, _ in shares) / sum(time_ns for _, time_ns in shares), 4
-            )
-            found[f"{kept}_max"] = round(max(used / time_ns for used, time_ns in shares), 4)
+    for kept, one_of in (
+        ("steal_share", lambda one: one.steal_ns),
+        ("foreign_cpu_share", lambda one: one.foreign_ns),
+    ):
+        shares = [(used, one.time_ns * cores) for one in taken if (used := one_of(one)) is not None]
+        if time_ns := sum(of_ns for _, of_ns in shares):
+            found[f"{kept}_mean"] = round(sum(used for used, _ in shares) / time_ns, 4)
+            found[f"{kept}_max"] = round(max(used / of_ns for used, of_ns in shares if of_ns), 4)
     return found or None
 
 

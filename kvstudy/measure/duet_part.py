@@ -19,7 +19,7 @@ from pathlib import Path
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.process import OwnedProcess, command_text, wait_until
-from kvstudy.measure.border_counters import Border, BorderReader, foreign_ns
+from kvstudy.measure.border_counters import Border, BorderReader, Taken, taken
 from kvstudy.measure.generator import expected_statuses, sample_size, script_arguments, script_path
 from kvstudy.measure.slice_times import SliceTimes, planned_times
 from kvstudy.measure.start_in_time import generator_failed, started_in_time
@@ -49,13 +49,15 @@ class Part:
     """What one loadgen found. ``clock_step_ns``: by how much the wall clock was set meanwhile. ``rows``: one
     per slice, by the columns of slices.csv. ``samples``: some of the answered requests of each side.
     ``unexpected``: answers of another status, by status; ``unexpected_of``: the side that alone gave such in
-    measured slices, or None."""
+    measured slices, or None. ``taken``: what the host and other programs took, of each counted part whose
+    borders were read, late or not."""
 
     rows: list[dict]
     samples: dict[str, tuple[dict, ...]]
     unexpected: dict[str, int]
     unexpected_of: str | None
     clock_step_ns: int = 0
+    taken: tuple[Taken, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,11 @@ def part_of(planned: PlannedPart, result: dict, start_ns: int, attended: Attende
         _unexpected(result, load),
         _only_side(result, turn),
         attended.clock_step_ns,
+        tuple(
+            taken(attended.borders[begin_ns], attended.borders[end_ns])
+            for begin_ns, end_ns in times.counted
+            if attended.borders.keys() >= {begin_ns, end_ns}
+        ),
     )
 
 
@@ -331,8 +338,6 @@ def _in_time(border: Border | None, planned_ns: int, slices: Slices, bound_ns: i
 
 
 def _used_in(begin: Border, end: Border, side: str) -> dict:
-    """A side whose processes are not known is not counted as foreign either: nobody knows which of the others
-    it is."""
     other = SIDES[1 - SIDES.index(side)]
     used, idle = (
         {name: getattr(end.sides[one], name) - getattr(begin.sides[one], name) for name in _COUNTED}
@@ -340,12 +345,12 @@ def _used_in(begin: Border, end: Border, side: str) -> dict:
         else {}
         for one in (side, other)
     )
-    foreign = {"foreign_ns": foreign_ns(begin, end)} if used and idle else {}
+    others = taken(begin, end)
     return (
         used
         | ({"idle_cpu_ns": idle["cpu_ns"]} if idle else {})
-        | {"steal_ns": end.steal_ns - begin.steal_ns}
-        | foreign
+        | {"steal_ns": others.steal_ns}
+        | ({"foreign_ns": others.foreign_ns} if others.foreign_ns is not None else {})
     )
 
 

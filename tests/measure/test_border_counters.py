@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from kvstudy.hosts.process import wait_until
-from kvstudy.measure.border_counters import Border, BorderReader, ProcessCounters, Used, foreign_ns
+from kvstudy.measure.border_counters import Border, BorderReader, ProcessCounters, Used, taken
 
 # Works for so many seconds of CPU in a thread that ends, says how much that was, and waits.
 WORKER = """
@@ -154,8 +154,11 @@ def test_a_wall_clock_that_is_set_moves_no_border_and_is_noted(worker, monkeypat
 
 
 def test_foreign_time_is_that_of_all_other_processes_by_themselves():
-    def border(others):
-        return Border(0, {"a": Used(0, 0, 0)}, others)
+    def border(others, sides=("a", "b")):
+        return Border(0, {side: Used(0, 0, 0) for side in sides}, others)
+
+    def foreign_ns(before, now):
+        return taken(before, now).foreign_ns
 
     assert foreign_ns(border({"1": 100, "2": 50}), border({"1": 130, "2": 50, "3": 7})) == 37
     assert foreign_ns(border({"1": 100, "9": 10**9}), border({"1": 130})) == 30, (
@@ -163,6 +166,7 @@ def test_foreign_time_is_that_of_all_other_processes_by_themselves():
     )
     assert foreign_ns(border({"1": 100}), border({"1": 30})) == 0, "its number was given anew"
     assert foreign_ns(border(None), border({"1": 1})) is None
+    assert foreign_ns(border({"1": 1}, sides="a"), border({"1": 9}, sides="a")) is None, "it may be side b"
 
 
 def test_a_busy_process_is_foreign_unless_it_is_ours(worker):

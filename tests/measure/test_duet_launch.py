@@ -7,8 +7,12 @@ import pytest
 from memory_groups import can_make_groups
 from project import TINY_SLICES, UNDISTURBED
 
-from kvstudy.measure.duet import DuetLaunch
-from kvstudy.plan.comparison import SIDES, Launch
+from kvstudy.measure import duet_part
+from kvstudy.measure.border_counters import Border, Used
+from kvstudy.measure.duet import DuetLaunch, load_during
+from kvstudy.measure.duet_part import Attended, Turn, part_of
+from kvstudy.measure.slice_times import SliceTimes
+from kvstudy.plan.comparison import SIDES, Launch, Slices
 from kvstudy.record import process_series
 from kvstudy.record.run_folder import RunWriter, sealed_runs
 from kvstudy.subject.protocol import Evidence
@@ -83,3 +87,45 @@ def test_the_memory_group_and_the_counters_of_both_services_are_sealed(project):
         counters = process_series.read(run.text(f"store-{side}.csv"), f"store-{side}.csv")
         assert len(counters["at_s"]) > 0 and counters["gets"][-1] > 0
     assert project.processes() == []
+
+
+def test_a_machine_so_busy_that_every_border_is_read_late_is_found_busy_all_the_same(monkeypatch):
+    """No slice has counters then; what the others took is known by when it was read."""
+    monkeypatch.setattr(duet_part, "expected_statuses", lambda load: "200")
+    late_ns, ms = 30_000_000, 1_000_000
+    counted = [(100 * ms * n, 100 * ms * n + 80 * ms) for n in range(4)]
+
+    def border(planned_ns: int, number: int) -> Border:
+        at_ns = planned_ns + late_ns
+        return Border(at_ns, {side: Used(0, 0, 0) for side in SIDES}, {"1": number * 60 * ms}, 0, at_ns)
+
+    borders = {at_ns: border(at_ns, n) for n, at_ns in enumerate(at for pair in counted for at in pair)}
+    latency = {"count": 0, "mean": None}
+    found = [
+        {
+            "slice": n,
+            "server": "AB"[n % 2],
+            "counted_from_unix_ns": begin_ns,
+            "counted_until_unix_ns": end_ns,
+            "sent": 0,
+            "completed": 0,
+            "unanswered": 0,
+            "unexpected": 0,
+            "late": 0,
+            "achieved_rate_rps": 0.0,
+            "response_time_ns": latency,
+        }
+        for n, (begin_ns, end_ns) in enumerate(counted)
+    ]
+    slices = Slices("rate", 0, 2, 0.02, 0.08, (0.01, 0.01))
+    planned = SimpleNamespace(
+        load=SimpleNamespace(workload="get", a=SimpleNamespace(connections=1)),
+        slices=slices,
+        turn=Turn({}, "a", 1),
+        times=SliceTimes(0, tuple(counted)),
+    )
+    result = {"alternate": {"slices": found, "servers": []}, "answers": {}}
+    part = part_of(planned, result, 0, Attended(borders, 0))
+    assert not any("steal_ns" in row or "foreign_ns" in row for row in part.rows)
+    load = load_during(part.taken, cores=2)
+    assert load["foreign_cpu_share_mean"] == pytest.approx(60 / 160) and load["steal_share_mean"] == 0
