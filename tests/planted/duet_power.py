@@ -11,7 +11,8 @@ agent that plants the change.
 
 Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with
 a change is over as soon as the measure that was changed is decided: it is the primary one. One
-without a change goes on until all measures are decided, for at most LAUNCHES_OF_NOTHING launches. What a
+without a change is over when CPU per request is, which takes longer than p50; with --busy after
+LAUNCHES_WHEN_BUSY launches. What a
 finished duet said is a line of --outcomes, which is committed, so the script may be interrupted and go on
 another day and on another machine of the kind; an interrupted duet goes on only where its launches lie. How
 much 5 % is, the newest duet without a change says; the table has how much it was of side a in the duet
@@ -52,7 +53,7 @@ NAME = "duet-power"
 WORKLOADS = ("get", "put")
 SAME_PERCENT = 5.0
 TINY_USUAL_NS = 20_000
-LAUNCHES_OF_NOTHING = 8  # a false word is as likely by then as after more: error is spent by launches
+LAUNCHES_WHEN_BUSY = 8  # a false word is as likely by then as after more: error is spent by launches
 # A launch is one observation however long it is: slices of 0.3 s and a short warm-up make it 20 s long. That
 # is enough of p50 and CPU; p99 is a millisecond and more as long as both JVMs compile, which is 13 s.
 SHORT = {
@@ -73,6 +74,7 @@ PLACEMENTS = {
     SHARED: "the services and the generator on the same cores",
 }
 TITLE = "# What duets say of planted changes"
+CONDITIONS = QUIET, FEW, BUSY = "quiet", "few launches", "beside other work"
 Key = tuple[str, str, int, bool]  # kind, workload, number, whether the machine was quiet
 
 
@@ -117,7 +119,8 @@ class Result:
 @dataclass(frozen=True)
 class Outcome:
     """What one finished duet said: a line of the file of outcomes. ``launches``: all that were begun;
-    ``widths``: by measure, see ``_widths``; ``is_quiet``: nobody worked on the machine meanwhile."""
+    ``at_most``: how many it might have had, None where only the time ended it; ``widths``: by measure, see
+    ``_widths``; ``is_quiet``: nobody worked on the machine meanwhile."""
 
     kind: str
     workload: str
@@ -132,6 +135,7 @@ class Outcome:
     results: tuple[Result, ...]
     widths: dict[str, tuple[float, float]]
     is_quiet: bool = True
+    at_most: int | None = None
 
     @property
     def key(self) -> Key:
@@ -147,7 +151,7 @@ class Outcome:
 
 
 KINDS = (
-    Kind("nothing", "nothing", "p50", ("the same",)),
+    Kind("nothing", "nothing", "cpu", ("the same",)),
     Kind("cpu-5", "5 % of CPU per request", "cpu", ("dearer",), 0.05, launches.CPU),
     Kind("p50-5", "5 % of p50", "p50", ("slower",), 0.05, launches.P50),
     Kind("p50-3", "3 % of p50", "p50", ("slower",), 0.03, launches.P50),
@@ -323,7 +327,12 @@ def outcome_of(
         ),
         widths=widths,
         is_quiet=not given.busy,
+        at_most=_at_most(kind, given),
     )
+
+
+def _at_most(kind: Kind, given: argparse.Namespace) -> int | None:
+    return given.launches or (LAUNCHES_WHEN_BUSY if given.busy and not kind.is_changed else None)
 
 
 def planned(
@@ -340,14 +349,10 @@ def planned(
         "launches": 1,
     }
     # What is asked of a changed one is a measure at the rate; of nothing, whether any of all is false.
-    asked = (
-        {"until": "primary", "closed_pairs": 0}
-        if kind.is_changed
-        else {"closed_pairs": 6, "launches": LAUNCHES_OF_NOTHING}
-    )
+    asked = {"closed_pairs": 0 if kind.is_changed else 6, "until": "all" if given.busy else "primary"}
     compare_as = {"primary": kind.primary, "within": given.within} | SHORT | asked
     compare_as |= {"warm_up": kind.warm_up}
-    compare_as |= {"launches": given.launches} if given.launches else {}
+    compare_as |= {"launches": most} if (most := _at_most(kind, given)) else {}
     compare_as |= tiny if given.tiny else {}
     experiment = Experiment.from_parameters(
         {
@@ -428,25 +433,29 @@ def table(known: list[Outcome], kinds: list[Kind], workloads: list[str], placeme
         "",
         (
             "Without a change, by measure: words asked for and false ones (any but *the same* and *cannot "
-            "tell*), and how often *the same*, of duets on a quiet machine and beside other work."
+            "tell*), and how often *the same*: of duets on a quiet machine that only the time ended, and of "
+            "those that had few launches, on a quiet machine and beside other work."
         ),
         "",
-        "| measure | asked for | false | the same, quiet | the same, beside other work | cannot tell |",
-        "|---|---|---|---|---|---|",
+        (
+            "| measure | asked for | false | the same, quiet | the same, few launches | "
+            "the same, beside other work | cannot tell |"
+        ),
+        "|---|---|---|---|---|---|---|",
     ]
     nothing = [one for one in known if one.kind == KINDS[0].name and one.workload in workloads]
     for loop, measures in launches.MEASURES.items():
         for measure in measures:
             words = [
-                (outcome.is_quiet, one.word)
+                (_conditions(outcome), one.word)
                 for outcome in nothing
                 if (one := outcome.of(measure, loop)) and one.launches >= FIRST_LOOK
             ]
             if words:
                 unknown = sum(word == CANNOT_TELL for _, word in words)
                 same = {
-                    which: [word.startswith("the same") for is_quiet, word in words if is_quiet == which]
-                    for which in (True, False)
+                    which: [word.startswith("the same") for conditions, word in words if conditions == which]
+                    for which in CONDITIONS
                 }
                 lines.append(
                     f"| {measure} ({loop}) | {len(words)} | "
@@ -496,6 +505,12 @@ def _row(kind: Kind, workload: str, outcomes: list[Outcome]) -> str:
         f"{json.dumps(others, ensure_ascii=False)[1:-1].replace(chr(34), '')} | {counted} of {of} | "
         f"{ratio} |"
     )
+
+
+def _conditions(outcome: Outcome) -> str:
+    if not outcome.is_quiet:
+        return BUSY
+    return QUIET if outcome.at_most is None else FEW
 
 
 def _shares(kind: Kind, outcomes: list[Outcome]) -> str:
