@@ -153,8 +153,9 @@ impl Plan {
             None => Pacing::ClosedLoop,
         };
         let warm_up = args.warm_up.unwrap_or_else(|| {
-            // By the connections of all parts, so that it is the same for each.
-            let per_thread = args.connections / (args.threads * args.part.of as u64);
+            // The same for each part: of all connections, and of threads of which another host may have more.
+            let of = if args.part.of > 1 { args.part.of as u64 } else { args.threads };
+            let per_thread = args.connections / of;
             let default = WARM_UP + WARM_UP_PER_CONNECTION * per_thread as u32;
             if args.duration > default && args.requests.is_none() { default } else { Duration::ZERO }
         });
@@ -449,6 +450,13 @@ pub(crate) mod tests {
             let found = share(from_ms, until_ms);
             assert!((found - expected).abs() < 1e-9, "{from_ms} to {until_ms} ms: {found}");
         }
+    }
+
+    #[test]
+    fn the_warm_up_of_all_parts_is_one_whatever_threads_each_has() {
+        let warm_up_ns = |options: &str| plan(&format!("-R1000 -c100 -d30s {options} http://h/")).warm_up_ns;
+        assert_eq!(warm_up_ns("-t1 --part 1/2"), warm_up_ns("-t4 --part 2/2"));
+        assert!(warm_up_ns("-t2") < warm_up_ns("-t1"));
     }
 
     #[test]

@@ -116,7 +116,8 @@ fn merge(
     let mut rates = BTreeMap::<u64, u64>::new();
     let (mut own_lateness, mut unanswered) = (OwnHistograms::default(), histogram());
     let (mut busy_ns, mut kept) = (0, 0);
-    let (mut threads, mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), Vec::new(), None);
+    let (mut threads, mut used_measured) = (Vec::new(), Vec::<ThreadUse>::new());
+    let (mut slowest, mut samples, mut failure) = (Vec::new(), Vec::new(), None);
     let (mut duration_ns, mut reconnecting) = (0, Reconnecting::default());
     let mut endpoints = BTreeMap::<String, u64>::new();
     let mut opening_times = OpeningTimes::new(plan.has_tls());
@@ -140,6 +141,7 @@ fn merge(
         slowest.push(measured.slowest);
         samples.extend(measured.sample);
         threads.push(outcome.thread_use);
+        used_measured.push(outcome.used_measured);
     }
     let latencies = gathered.intervals.measured();
     let warm_up_ns = plan.warm_up_ns.min(duration_ns);
@@ -149,11 +151,9 @@ fn merge(
         plan.own_rate_rps(warm_up_ns, duration_ns).map(|rate_rps| rate_rps * sending_share);
     let steps = step_results::merged(plan, &threads.iter().zip(of_threads).collect::<Vec<_>>(), duration_ns);
     // Asleep while no slice lasts is no time to spare.
-    let sending_ns = |wall_ns: u64| (wall_ns as f64 * plan.sending_share(0, duration_ns)) as u64;
-    let used_sending: Vec<ThreadUse> =
-        threads.iter().map(|all| ThreadUse { wall_ns: sending_ns(all.wall_ns), ..all.clone() }).collect();
+    used_measured.iter_mut().for_each(|used| used.wall_ns = (used.wall_ns as f64 * sending_share) as u64);
     let verdict = judge(&Facts {
-        threads: &used_sending,
+        threads: &used_measured,
         offered_rate_rps,
         achieved_rate_rps: achieved_rate_rps(&tally, measured_ns),
         kept_share: kept_share(kept, tally.measured + unanswered.len()),

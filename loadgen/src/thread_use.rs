@@ -133,14 +133,17 @@ pub struct UseLog {
     /// When the schedule started; none before that. What was used until then is no part of the run: it may
     /// have waited for an hour.
     at_start: Option<UsedBy>,
+    /// When the warm-up was over, so long after the start; none before that.
+    at_measure: Option<UsedBy>,
+    warm_up_ns: u64,
     /// When each step began, as far as they have.
     at_steps: Vec<UsedBy>,
 }
 
 impl UseLog {
     /// `used` is the first look, before the start.
-    pub fn new(used: UsedBy) -> Self {
-        Self { newest: used, at_start: None, at_steps: Vec::new() }
+    pub fn new(used: UsedBy, warm_up_ns: u64) -> Self {
+        Self { newest: used, at_start: None, at_measure: None, warm_up_ns, at_steps: Vec::new() }
     }
 
     #[inline]
@@ -148,20 +151,37 @@ impl UseLog {
         self.at_start.is_none()
     }
 
-    /// Notes the start and each step, if they have come since the look before, in a run that starts then;
-    /// returns when the next step begins.
+    #[inline]
+    pub fn awaits_measure(&self) -> bool {
+        self.at_measure.is_none()
+    }
+
+    /// Notes the start, the end of the warm-up and each step, if they have come since the look before, in a
+    /// run that starts then; returns when the next of them comes.
     pub fn look(&mut self, start_ns: u64, steps: Option<&Steps>, used: UsedBy) -> u64 {
         let newest = std::mem::replace(&mut self.newest, used);
         if used.at_ns >= start_ns && self.awaits_start() {
             self.at_start = Some(used.already_at(start_ns, &newest));
         }
+        let measure_ns = start_ns.saturating_add(self.warm_up_ns);
+        if used.at_ns >= measure_ns && self.awaits_measure() {
+            self.at_measure = Some(used.already_at(measure_ns, &newest));
+        }
+        let next_ns = if self.awaits_measure() { measure_ns } else { u64::MAX };
         while let Some(begins_ns) = self.next_step_ns(start_ns, steps) {
             if used.at_ns < begins_ns {
-                return begins_ns;
+                return begins_ns.min(next_ns);
             }
             self.at_steps.push(used.already_at(begins_ns, &newest));
         }
-        u64::MAX
+        next_ns
+    }
+
+    /// The last look, of a schedule that ended then: what it waited for a CPU behind the end is no part of
+    /// the run, as what it was away behind it is not either.
+    pub fn end(&mut self, start_ns: u64, end_ns: u64, steps: Option<&Steps>, used: UsedBy) {
+        let at_end = used.already_at(used.at_ns.min(end_ns), &self.newest);
+        self.look(start_ns, steps, UsedBy { away_ns: used.away_ns, ..at_end });
     }
 
     fn next_step_ns(&self, start_ns: u64, steps: Option<&Steps>) -> Option<u64> {
@@ -172,6 +192,12 @@ impl UseLog {
     /// What the thread used from the start until the last look. A run that never started used nothing.
     pub fn since_start(&self) -> UsedBy {
         self.newest.since(self.at_start.as_ref().unwrap_or(&self.newest))
+    }
+
+    /// From when to when its use is judged: from the end of the warm-up until the last look, or all of a run
+    /// that was called off before.
+    pub fn measured(&self) -> (UsedBy, UsedBy) {
+        (self.at_measure.or(self.at_start).unwrap_or(self.newest), self.newest)
     }
 
     /// What it had used when each of so many steps began, and at the last look; those that were not begun
@@ -205,7 +231,7 @@ mod tests {
     }
 
     fn looked(start_ns: u64, looks: &[UsedBy]) -> UseLog {
-        let mut log = UseLog::new(looks[0]);
+        let mut log = UseLog::new(looks[0], 0);
         looks[1..].iter().for_each(|&used| _ = log.look(start_ns, None, used));
         log
     }
@@ -254,6 +280,37 @@ mod tests {
         assert_eq!(looked(0, &[silent(0), silent(SECOND)]).since_start().waited_for_cpu_ns, None);
     }
 
+    #[test]
+    fn what_is_judged_is_what_was_used_behind_the_warm_up() {
+        let waited = |second: u64, ms: u64| UsedBy {
+            waited_for_cpu_ns: Some(ms * 1_000_000),
+            ..used_by(second * SECOND)
+        };
+        let mut log = UseLog::new(waited(0, 0), 30 * SECOND);
+        let next = log.look(0, None, waited(0, 0));
+        assert_eq!((next, log.awaits_measure()), (30 * SECOND, true));
+        let called_off = log.measured();
+        assert_eq!((called_off.0.at_ns, called_off.1.at_ns), (0, 0));
+        for used in [waited(30, 12_000), waited(40, 12_200)] {
+            assert_eq!(log.look(0, None, used), u64::MAX);
+        }
+        let (from, until) = log.measured();
+        let used = until.since(&from);
+        assert_eq!((used.at_ns, used.waited_for_cpu_ns), (10 * SECOND, Some(SECOND / 5)));
+        assert_eq!(log.since_start().waited_for_cpu_ns, Some(12_200_000_000), "of the whole run");
+    }
+
+    #[test]
+    fn what_comes_behind_the_end_is_no_part_of_the_run() {
+        let late =
+            UsedBy { waited_for_cpu_ns: Some(16 * SECOND), away_ns: 5 * SECOND, ..used_by(20 * SECOND) };
+        let mut log = looked(0, &[used_by(0), used_by(5 * SECOND)]);
+        log.end(0, 10 * SECOND, None, late);
+        let used = log.since_start();
+        assert_eq!((used.at_ns, used.away_ns), (10 * SECOND, 5 * SECOND), "which was clipped already");
+        assert_eq!(used.waited_for_cpu_ns, Some(6 * SECOND));
+    }
+
     fn four_steps() -> Steps {
         Steps::new(&[Step { rate_rps: 10.0, length: Duration::from_secs(1) }; 4], 0)
     }
@@ -261,20 +318,20 @@ mod tests {
     #[test]
     fn steps_that_a_late_look_finds_begun_are_all_noted_and_those_never_begun_used_nothing() {
         let steps = four_steps();
-        let mut log = UseLog::new(used_by(0));
+        let mut log = UseLog::new(used_by(0), 0);
         let mut look = |at_ns: u64| log.look(SECOND, Some(&steps), used_by(at_ns));
         assert_eq!([look(SECOND / 2), look(SECOND), look(3 * SECOND + 7)], [1, 2, 4].map(|s| s * SECOND));
         look(4 * SECOND - 1);
         let at_ns: Vec<u64> = log.into_steps(Some(&steps)).iter().map(|used| used.at_ns).collect();
         assert_eq!(at_ns, [SECOND, 2 * SECOND, 3 * SECOND, 4 * SECOND - 1, 4 * SECOND - 1]);
-        assert!(UseLog::new(used_by(0)).into_steps(None).is_empty());
+        assert!(UseLog::new(used_by(0), 0).into_steps(None).is_empty());
     }
 
     #[test]
     fn a_wait_that_lasts_from_one_step_into_the_last_belongs_to_all_of_them() {
         let steps = four_steps();
         let waited = |at_ns: u64, ns: u64| UsedBy { waited_for_cpu_ns: Some(ns), ..used_by(at_ns) };
-        let mut log = UseLog::new(waited(0, 0));
+        let mut log = UseLog::new(waited(0, 0), 0);
         for used in [waited(SECOND / 2, 0), waited(4 * SECOND, 7 * SECOND / 2)] {
             log.look(0, Some(&steps), used);
         }

@@ -123,7 +123,7 @@ impl<'a> Worker<'a> {
             source,
             room: Room::new(plan.has_tls()),
             measurement,
-            used: UseLog::new(timing::used_by(now_ns(), 0)),
+            used: UseLog::new(timing::used_by(now_ns(), 0), plan.warm_up_ns),
             absence: Absence::default(),
         })
     }
@@ -176,20 +176,23 @@ impl<'a> Worker<'a> {
 
         let (reconnecting, opening_times, endpoints) = self.opening.finish();
         let measured = self.measurement.finish(given_up_ns);
+        let thread_use = ThreadUse {
+            connections: self.connections.len(),
+            sent: measured.tally.sent,
+            wall_ns: used.at_ns,
+            cpu_ns: used.cpu_ns,
+            spun_ns: used.spun_ns,
+            habits: self.waiting.habits(),
+            spin_given_up: self.waiting.has_given_up_spin(),
+            waited_for_cpu_ns: used.waited_for_cpu_ns,
+            away_ns: used.away_ns,
+            away_at_end_ns: self.absence.at_end_ns().min(used.away_ns),
+        };
+        let (measured_from, measured_until) = self.used.measured();
         let outcome = Outcome {
             thread: self.links.thread,
-            thread_use: ThreadUse {
-                connections: self.connections.len(),
-                sent: measured.tally.sent,
-                wall_ns: used.at_ns,
-                cpu_ns: used.cpu_ns,
-                spun_ns: used.spun_ns,
-                habits: self.waiting.habits(),
-                spin_given_up: self.waiting.has_given_up_spin(),
-                waited_for_cpu_ns: used.waited_for_cpu_ns,
-                away_ns: used.away_ns,
-                away_at_end_ns: self.absence.at_end_ns().min(used.away_ns),
-            },
+            used_measured: thread_use.between(&measured_from, &measured_until),
+            thread_use,
             used_by_steps: self.used.into_steps(self.plan.steps.as_ref()),
             measured,
             reconnecting,

@@ -29,6 +29,18 @@ fn with_slack_requests_leave_together_and_late_and_that_is_not_the_generators_fa
 }
 
 #[test]
+fn a_last_wait_that_slack_asked_for_is_no_absence() {
+    // One of a hundred is lost, so that the rate is not kept, and somebody is looked for.
+    let lossy = |number: u64| if number % 100 == 50 { Act::Close } else { Act::Answer(OK.to_owned()) };
+    let server = Server::start(move |number, _| lossy(number));
+    let options = ["-R1000", "-c16", "-t1", "-d2500ms", "--slack", "100ms", "--warmup", "0s"];
+    let run = loadgen(&[&options[..], &[&server.url()]].concat());
+    let told = format!("{} {}", run.json["verdict"], run.json["threads"]);
+    assert!(run.json["threads"][0]["away_s"].as_f64().unwrap() < 0.05, "{told}");
+    assert_eq!(run.json["verdict"]["generator_saturated"], false, "{told}");
+}
+
+#[test]
 fn a_closed_loop_ends_when_so_many_requests_are_answered() {
     let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
     let run = loadgen(&["--closed", "--requests", "57", "-c5", "-t3", &server.url()]);

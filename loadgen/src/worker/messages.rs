@@ -54,6 +54,8 @@ pub struct Outcome {
     /// How many connections have been open at each endpoint.
     pub endpoints: BTreeMap<String, u64>,
     pub thread_use: ThreadUse,
+    /// Of that what it used behind the warm-up, which is what is judged.
+    pub used_measured: ThreadUse,
     /// What it had used when each step began, and when sending ended; empty at one rate.
     pub used_by_steps: Vec<UsedBy>,
     /// How long requests were sent.

@@ -60,14 +60,15 @@ impl Opening {
         }
     }
 
-    /// A connection that is open now, in a run that started then.
-    fn has_opened(&mut self, connection: &mut Connection, start_ns: u64, now: u64) {
+    /// A connection that is open now. `sending_since_ns`: when the run started, if it sends now: else nothing
+    /// had to wait for this one, or its time until the end is counted already.
+    fn has_opened(&mut self, connection: &mut Connection, sending_since_ns: Option<u64>, now: u64) {
         self.connecting -= 1;
         let endpoint = connection.endpoint % self.endpoints[connection.server].len();
         if connection.open_at.replace(endpoint) != Some(endpoint) {
             self.reached.count(connection.server, endpoint);
         }
-        if let Some(closed_ns) = connection.closed_ns.take() {
+        if let Some((closed_ns, start_ns)) = connection.closed_ns.take().zip(sending_since_ns) {
             self.reconnecting.reopened(closed_ns.max(start_ns), now, connection.pause_ns);
             // Had it been tried earlier, it might have been open earlier by as much.
             let was_away = connection.failures > 1;
@@ -213,7 +214,9 @@ impl Worker<'_> {
         let now = now_ns();
         let connection = &mut self.connections[place];
         connection.become_idle();
-        self.opening.has_opened(connection, self.course.start_ns(), now);
+        let start_ns = self.course.start_ns();
+        let sending_since_ns = (start_ns <= now && !self.course.is_ending()).then_some(start_ns);
+        self.opening.has_opened(connection, sending_since_ns, now);
         self.next_request(place, now);
     }
 
@@ -292,11 +295,26 @@ mod tests {
         let mut opening = Opening::new(&plan, 0, [endpoints.clone(), endpoints], 1);
         let mut connection = Connection::new(0, 0, Due::Always, false, None);
         (opening.connecting, connection.closed_ns, connection.pause_ns) = (1, Some(100), 30);
-        opening.has_opened(&mut connection, 0, 190);
+        opening.has_opened(&mut connection, Some(0), 190);
         assert_eq!((connection.own_late, opening.connecting), (OwnLateness { fault_ns: 0, pause_ns: 30 }, 0));
         let (reconnecting, _, endpoints) = opening.finish();
         assert_eq!((reconnecting.closed_ns, reconnecting.own_pause_ns), (90, 30));
         assert_eq!(endpoints, [("127.0.0.1:80".to_owned(), 1)].into());
+    }
+
+    #[test]
+    fn what_opens_before_the_start_or_behind_the_end_is_not_counted_as_opened_again() {
+        let endpoints: Endpoints = vec![Endpoint::Tcp(([127, 0, 0, 1], 80).into())].into();
+        let mut opening = Opening::new(&plan("-c1 -t1 -R1 http://h/"), 0, [endpoints.clone(), endpoints], 1);
+        let mut connection = Connection::new(0, 0, Due::Always, false, None);
+        (opening.connecting, connection.closed_ns) = (2, Some(100));
+        opening.has_opened(&mut connection, None, 150);
+        assert_eq!(connection.closed_ns, None);
+        connection.closed_ns = Some(200);
+        opening.sending_ended(std::slice::from_ref(&connection), 0, 300);
+        opening.has_opened(&mut connection, None, 900);
+        let (reconnecting, ..) = opening.finish();
+        assert_eq!((reconnecting.closed_ns, reconnecting.reopened), (100, 0));
     }
 
     #[test]

@@ -44,9 +44,10 @@ impl Worker<'_> {
     /// What is due and could leave is something that it was to come for.
     pub(super) fn note_absence_and_use_at_the_end(&mut self) {
         let now = now_ns();
-        let due_ns = self.course.at_ns(self.free.next_ns());
-        self.mind_absence(now, self.waiting.housekeeping_ns().min(due_ns));
-        self.note_use(now);
+        let leaves_ns = self.course.at_ns(self.free.next_ns().saturating_add(self.plan.slack_ns));
+        self.mind_absence(now, self.waiting.housekeeping_ns().min(leaves_ns));
+        let used = self.used_by(now);
+        self.used.end(self.course.start_ns(), self.course.end_ns(), self.plan.steps.as_ref(), used);
     }
 
     /// Behind the first requests, so that it makes none of them late.
@@ -56,10 +57,14 @@ impl Worker<'_> {
         }
     }
 
-    /// Returns when the next step begins.
+    /// Returns when the next moment of the log comes.
     pub(super) fn note_use(&mut self, now: u64) -> u64 {
-        let used = UsedBy { away_ns: self.absence.total_ns(), ..used_by(now, self.waiting.spun_ns()) };
+        let used = self.used_by(now);
         self.used.look(self.course.start_ns(), self.plan.steps.as_ref(), used)
+    }
+
+    fn used_by(&self, now: u64) -> UsedBy {
+        UsedBy { away_ns: self.absence.total_ns(), ..used_by(now, self.waiting.spun_ns()) }
     }
 
     /// What is to be done at certain times, and when the next of them is.
@@ -76,7 +81,7 @@ impl Worker<'_> {
         }
         self.waiting.mind_others(now, clock::thread_waited_for_cpu_ns);
         let mut next_ns = self.keep_opening(now).min(self.measurement.next_ns(is_ending));
-        if !is_ending && (self.plan.steps.is_some() || self.used.awaits_start()) {
+        if !is_ending && (self.plan.steps.is_some() || self.used.awaits_measure()) {
             next_ns = next_ns.min(self.note_use(now));
         }
         self.waiting.keep_house_at(next_ns.min(now + LOOK_UP_NS));
