@@ -12,7 +12,10 @@ _OF_SERVICE = re.compile(
     r"restored store did not come|records cannot be counted|"
     r"data check could not read back|generator got no answer)"
 )
-_NOT_THERE = "failed: service is not there"
+_BEFORE_LOAD = re.compile(
+    r"failed: (service is not there|service was not ready in time|service ended before it was ready|"
+    r"fill lost records|filled store did not come|restored store did not come)"
+)
 
 
 def is_of_service(outcome: str) -> bool:
@@ -21,6 +24,6 @@ def is_of_service(outcome: str) -> bool:
 
 
 def is_under_load(outcome: str) -> bool:
-    """Of these, one that says something about the rate: nothing was asked of a service that was gone before,
-    at an address where nobody starts it anew."""
-    return is_of_service(outcome) and not outcome.startswith(_NOT_THERE)
+    """Of these, one that says something about the rate: nothing was asked yet of a service that did not get
+    so far, or was gone before, at an address where nobody starts it anew."""
+    return is_of_service(outcome) and not _BEFORE_LOAD.match(outcome)

@@ -256,6 +256,8 @@ def _undisturbed(run: SealedRun) -> Check:
     if not load:
         return Check("machine_quiet", WARN, "not recorded", required)
     seen = disturbance(load)
+    if not seen and "foreign_cpu_share_mean" not in load:
+        return Check("machine_quiet", WARN, "host quiet; other programs not recorded", required)
     return _verdict("machine_quiet", seen is None, seen or "quiet", required)
 
 

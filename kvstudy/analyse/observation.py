@@ -213,6 +213,16 @@ def _evidence(
     known |= {
         name: shares[name] for name in ("steal_share", "throttled_share", "foreign_share") if name in shares
     }
+    if facts.get("hosts"):  # process.csv is of the service's host alone
+        worst = run.machine.get("load_during") or {}
+        known |= {
+            name: max(known.get(name, 0.0), worst[of_all])
+            for name, of_all in (
+                ("steal_share", "steal_share_mean"),
+                ("foreign_share", "foreign_cpu_share_mean"),
+            )
+            if of_all in worst
+        }
     return validity.Evidence(
         **known,
         outcome=facts["outcome"],

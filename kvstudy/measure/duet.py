@@ -191,14 +191,14 @@ class DuetLaunch:
             )
         if abs(part.clock_step_ns) > CLOCK_STEP_MAX_NS:
             self._clock_steps_ms[f"{load.workload} {slices.loop}"] = round(part.clock_step_ns / 1e6, 3)
+        if slices.loop != "profile":
+            self._taken += part.taken
         if part.unexpected:
             statuses = ", ".join(f"{status}: {count}" for status, count in sorted(part.unexpected.items()))
             side = part.unexpected_of
             whose = f"; in measured slices {bench.comparison.names[SIDES.index(side)]} alone" if side else ""
             raise RunFailed(f"unexpected answers: {load.workload}: {statuses}{whose}")
         self._rows += part.rows
-        if slices.loop != "profile":
-            self._taken += part.taken
         return part
 
     def _part_on_one_host(self, what: str, load: Load, slices: Slices, turn: Turn) -> Part:

@@ -69,15 +69,20 @@ def load_now(sample_s: float = 0.2) -> dict:
 
 
 def load_during(rows: list[dict]) -> dict | None:
-    """Means and maxima of the measured seconds of process.csv, of what it has; None when there are none."""
+    """Means and maxima of the measured seconds of process.csv, of what it has; None when there are none. A
+    row that was read late is one of more than a second, and counts for as long."""
     measured = [row for row in rows if row["second"] >= 0]
     if not measured:
         return None
+    length_s = sum(row["interval_s"] for row in measured)
     return {
-        f"{name}_{kind}": round(function([row[name] for row in measured]), 4)
+        f"{name}_{kind}": round(value, 4)
         for name in ("steal_share", "foreign_cpu_share", "busy_share")
         if name in measured[0]
-        for kind, function in (("mean", lambda values: sum(values) / len(values)), ("max", max))
+        for kind, value in (
+            ("mean", sum(row[name] * row["interval_s"] for row in measured) / length_s),
+            ("max", max(row[name] for row in measured)),
+        )
     }
 
 

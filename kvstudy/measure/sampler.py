@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import psutil
 
@@ -55,7 +55,8 @@ OF_THE_GENERATOR = frozenset(name for name in PROCESS_COLUMNS if name.startswith
 # What is not known of a service whose processes are not.
 NEED_THE_SERVICE = OF_THE_SERVICE | {"foreign_cpu_share"}
 LOWEST_PRIORITY = 19
-CGROUP_CPU = Path("/sys/fs/cgroup/cpu.stat")
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class _Reading:
     written_bytes: int
     busy_s: float
     steal_s: float
-    throttled_s: float
+    throttled_s: float | None
     threads: tuple[ThreadTexts, ...]
     processes: ProcessTexts
 
@@ -119,6 +120,7 @@ class Sampler:
         left_out = (
             OF_THE_SERVICE if service_pids is None else frozenset() if service_pids else NEED_THE_SERVICE
         ) | (OF_THE_GENERATOR if generator_pid is None else frozenset())
+        left_out |= frozenset() if throttled_s() is not None else {"throttled_s"}
         self._columns = tuple(name for name in PROCESS_COLUMNS if name not in left_out)
         service_pids = service_pids or ()
         self._service = frozenset(str(pid).encode() for pid in service_pids)
@@ -198,7 +200,7 @@ class Sampler:
             busy_s / capacity_s,
             (now.steal_s - before.steal_s) / capacity_s,
             foreign_s / capacity_s,
-            now.throttled_s - before.throttled_s,
+            (now.throttled_s or 0.0) - (before.throttled_s or 0.0),
             sum(one.jit_cpu_s() for one in now.threads) - sum(one.jit_cpu_s() for one in before.threads),
         )
         return {
@@ -259,16 +261,35 @@ def machine_times() -> tuple[float, float]:
     return sum(times) - waiting - steal - guest, steal
 
 
-def throttled_s() -> float:
-    """Seconds this cgroup was kept off the cores by its CPU quota, since it exists; 0 where there is none."""
+def throttled_s(cgroups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> float | None:
+    """Seconds in which a CPU quota kept our control group, or one above it, off the cores since it exists:
+    the most of any; 0 where none of them has one, None where that cannot be seen. Version 2 counts
+    microseconds, version 1 nanoseconds."""
+    found = []
+    for folder in _cpu_groups(cgroups, own):
+        with suppress(OSError, ValueError):
+            counts = dict(line.split() for line in (folder / "cpu.stat").read_text("ascii").splitlines())
+            found.append(
+                max(int(counts.get("throttled_usec", 0)) / 1e6, int(counts.get("throttled_time", 0)) / 1e9)
+            )
+    return max(found, default=None)
+
+
+def _cpu_groups(cgroups: Path, own: Path) -> list[Path]:
+    """Folders of our control groups that may hold CPU quotas, and of those above them."""
     try:
-        for line in CGROUP_CPU.read_text(encoding="ascii").splitlines():
-            name, _, value = line.partition(" ")
-            if name == "throttled_usec":
-                return int(value) / 1e6
+        lines = own.read_text("ascii", errors="replace").splitlines()
     except OSError:
-        pass
-    return 0.0
+        return []
+    folders = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        root = cgroups / controllers if controllers else cgroups
+        place = PurePosixPath(path.lstrip("/"))
+        folders += [root / one for one in (place, *place.parents)]
+    return folders
 
 
 def _io_bytes(process: psutil.Process) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -149,13 +150,21 @@ class SeveralHostsLoad:
             generating[member] = partial(self._generate, member, url, parts, at_s, over)
         service = self._crew.service
         timing = self._timing(start_s - self.clocks.moved_s(service.host.name, start_s), over)
-        generated, attended = all_at_once(
-            self._crew,
-            generating,
-            lambda: service.station.attend(timing),
-            over,
-            phases_by_time(ours, self._configuration.warm_up_s, self._entered, self._tick),
-        )
+        try:
+            generated, attended = all_at_once(
+                self._crew,
+                generating,
+                lambda: service.station.attend(timing),
+                over,
+                phases_by_time(ours, self._configuration.warm_up_s, self._entered, self._tick),
+            )
+        except HostLost:
+            raise
+        except RunFailed:
+            # Whether the service failed by itself, or for what others did on its host, its seconds say.
+            with suppress(HostLost):
+                self.sampled[service.host.name] = service.station.sampled()
+            raise
         for member, of_member in {service: attended, **generated}.items():
             self.sampled[member.host.name] = of_member.rows
         compare_clocks(self._crew, self.clocks.after, port)
@@ -219,7 +228,8 @@ class SeveralHostsLoad:
             path.unlink()
 
     def _merge_process(self) -> None:
-        """The service's host's seconds, with what all generators used in them."""
+        """The service's host's seconds of the load, with what all generators used in them; a second that a
+        generator's host was too busy to be read in has no such cells."""
         rows = self.sampled[self._crew.service.host.name]
         used: dict[int, dict[str, float]] = {}
         for member in self._crew.generators:
@@ -227,8 +237,9 @@ class SeveralHostsLoad:
                 second = used.setdefault(row["second"], {})
                 for name in OF_THE_GENERATOR:
                     second[name] = round(second.get(name, 0) + row[name], 6)
-        whole = [row | used[row["second"]] for row in rows if row["second"] in used]
-        columns = tuple(name for name in PROCESS_COLUMNS if whole and name in whole[0])
+        loaded = range(min(used), max(used) + 1) if used else ()
+        whole = [row | used.get(row["second"], {}) for row in rows if row["second"] in loaded]
+        columns = tuple(name for name in PROCESS_COLUMNS if any(name in row for row in whole))
         write_series(self._folder / "process.csv", columns, whole)
 
 

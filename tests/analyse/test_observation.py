@@ -208,6 +208,21 @@ def test_a_run_says_where_it_ran(make_run, hosts, told):
     assert conditions.hosts_in_words(rows["runs"][0]["hosts"]) == told
 
 
+def test_what_others_took_on_a_generators_host_disturbs_a_run_as_on_the_services(make_run):
+    """process.csv is of the service's host."""
+    load = {"steal_share_mean": 0.3, "foreign_cpu_share_mean": 0.0}
+    more = {"machine.json": json.dumps({"load_during": load})}
+    hosts = {"service": "a", "generators": ["b"]}
+    verdicts = {
+        name: {row["check"]: row["verdict"] for row in observe(run)["validity"]}["no_steal"]
+        for name, run in (
+            ("over", make_run("one", hosts=hosts, more=more)),
+            ("here", make_run("two", more=more)),
+        )
+    }
+    assert verdicts == {"over": "FAIL", "here": "PASS"}
+
+
 def test_runs_of_another_machine_that_has_the_name_of_a_host_now_are_no_repeats(make_run):
     hosts = {"service": "a", "generators": ["b"]}
 

@@ -191,6 +191,7 @@ def test_a_store_that_loses_acknowledged_keys_is_found_out(project):
         rate=2000,
         duration="1s",
         warm_up="200ms",
+        timeout="30s",  # how soon it answers is not asked here
     )
     code, _, err = project.finished(project.kvstudy("run", experiment, code=SABOTAGE))
     assert code == 0, err

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from trial import configuration
 
@@ -15,6 +16,7 @@ from kvstudy.measure.generator import check_exit
 from kvstudy.measure.several_hosts import SeveralHostsLoad, moved
 from kvstudy.measure.start_in_time import MissedStart, started_in_time
 from kvstudy.measure.supervision import SupervisedLoad
+from kvstudy.record import process_series
 from kvstudy.subject.protocol import Evidence
 
 TOLD, MOVED = "2026-11-24T20:00:01.000000Z", "2026-11-24T20:00:00.750000Z"
@@ -42,6 +44,7 @@ class Station:
         self.too_late = too_late
         self.starts_s: list[float] = []
         self.attended: list[str] = []
+        self.seconds: list[dict] = []
 
     def watch_clock(self):
         return 0
@@ -75,6 +78,9 @@ class Station:
         while timing.is_over not in self.told:
             time.sleep(0.01)
         return SupervisedLoad(rows=[])
+
+    def sampled(self):
+        return self.seconds
 
 
 def load_of(tmp_path, generator: Station) -> tuple[SeveralHostsLoad, Station]:
@@ -145,3 +151,33 @@ def test_the_load_of_a_run_is_that_of_its_hosts_and_not_of_the_machine_where_it_
     )
     load.sampled = {"": [0.9], "b": [0.1]}
     assert load.load_during() == {"steal_share_mean": 0.1}
+
+
+def test_a_second_that_a_generators_host_did_not_read_is_still_one_of_the_service(tmp_path):
+    """Its host was too busy then: just that second must not be missing."""
+    service, generator = (
+        Member(SimpleNamespace(name=name, address=name, is_remote=True), None) for name in "ab"
+    )
+    load = SeveralHostsLoad(
+        Crew(service, (generator,)), configuration(), tmp_path, tmp_path, lambda _phase: None, lambda: None
+    )
+    load.sampled = {
+        "a": [{"second": second, "interval_s": 1.0, "steal_share": 0.5} for second in range(-3, 7)],
+        "b": [
+            {"second": second, "generator_cpu_s": 0.1, "generator_rss_bytes": 1} for second in (-1, 0, 3, 4)
+        ],
+    }
+    load._merge_process()
+    written = process_series.read((tmp_path / "process.csv").read_text(), "process.csv")
+    assert written["second"].tolist() == [-1, 0, 1, 2, 3, 4]
+    assert np.isnan(written["generator_cpu_s"]).tolist() == [False, False, True, True, False, False]
+
+
+def test_of_a_load_that_failed_what_others_took_meanwhile_is_known_all_the_same(tmp_path):
+    """A service that died beside a neighbour that took its CPU has not missed the rate."""
+    load, service = load_of(tmp_path, Station(too_late=99))
+    share = {"steal_share": 0.4, "foreign_cpu_share": 0.0, "busy_share": 1.0}
+    service.seconds = [{"second": 0, "interval_s": 1.0} | share]
+    with pytest.raises(RunFailed):
+        load.run("http://a:1", over="run")
+    assert load.load_during()["steal_share_mean"] == 0.4

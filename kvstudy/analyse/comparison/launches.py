@@ -92,13 +92,14 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
         | (found["answered"] == 0)
         | (found["due"] > found["answered"] + found["errors"])
     )
-    busy = found["idle_cpu_ns"] > IDLE_MAX_SHARE * length_ns
-    # Read too late to be of the slice, as others were not: the machine was busy then.
-    unread = found["idle_cpu_ns"].isna() & found.groupby(PART)["idle_cpu_ns"].transform("count").gt(0)
-    disturbed = (
-        unread
-        | (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns)
-        | (found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns)
+    unread, since_ns = _unread(found)
+    # What keeps the reader from its time may be the idle side's own work: it is in what that side used since
+    # the slice before.
+    busy = (found["idle_cpu_ns"] > IDLE_MAX_SHARE * length_ns) | (
+        unread & (found["idle_cpu_ns"].isna()) & (since_ns[0] > IDLE_MAX_SHARE * since_ns[1])
+    )
+    disturbed = (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns) | (
+        found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns
     )
     round_of = found.groupby([*PART, "round"], sort=False).ngroup().to_numpy()
 
@@ -119,11 +120,26 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
         (ERRORS, in_round(unanswered), by(unanswered, found["side"])),
         (DISTURBED, in_round(disturbed), ""),
         (BUSY, in_round(busy), by(busy, other)),
+        (DISTURBED, in_round(unread), ""),
     )
     whether = [are for _, are, _ in reasons]
     found["left_out"] = np.select(whether, [why for why, _, _ in reasons], "").astype(object)
     found["lost_by"] = np.select(whether, [whose for _, _, whose in reasons], "").astype(object)
     return found
+
+
+def _unread(slices: pd.DataFrame) -> tuple[pd.Series, tuple[pd.Series, pd.Series]]:
+    """Slices whose counters were read too late to be theirs, for the machine was busy then; and what the idle
+    side had used by then since the slice before, and in how long, in ns.
+
+    Where an idle side's processes are not known, in none of a part's slices, nothing was read late."""
+    used = slices["b_cpu_ns"].where(slices["side"] == "a", slices["a_cpu_ns"])
+    in_order = slices.sort_values([*PART, "begin_utc_ns"])
+    before = in_order.groupby(PART)["end_utc_ns"].shift().reindex(slices.index)
+    length_ns = slices["end_utc_ns"] - before.fillna(slices["begin_utc_ns"])
+    is_known = slices["idle_cpu_ns"].notna() | used.notna()
+    known = is_known.groupby([slices[name] for name in (*PART, "side")]).transform("any")
+    return slices["idle_cpu_ns"].isna() & known, (used, length_ns)
 
 
 def sent_per_counted(parts: Iterable[Mapping]) -> dict[tuple[str, str], float]:
@@ -172,14 +188,18 @@ def launch_values(
 
 def lost_rounds(counted: pd.DataFrame) -> pd.DataFrame:
     """One row per part: ``rounds`` after the first; of these ``busy_a`` and ``busy_b``, left out because that
-    side was busy in the other's turn; ``errors_a`` and ``errors_b``, because requests to it had no answer."""
+    side was busy in the other's turn; ``errors_a`` and ``errors_b``, because requests to it had no answer.
+    ``emptied``: 1 where what sides lost leaves too few rounds for a median, else 0."""
     rounds = counted[counted["left_out"] != FIRST].drop_duplicates([*PART, "round"])
     names = {
         f"{kind}_{side}": (rounds["left_out"] == why) & rounds["lost_by"].str.contains(side)
         for kind, why in (("busy", BUSY), ("errors", ERRORS))
         for side in duet.SIDES
     }
-    return rounds.assign(rounds=1, **names).groupby(PART, as_index=False)[["rounds", *names]].sum()
+    found = rounds.assign(rounds=1, kept=rounds["left_out"] == "", **names)
+    found = found.groupby(PART, as_index=False)[["rounds", "kept", *names]].sum()
+    found["emptied"] = ((found["kept"] < ROUNDS_MIN) & (found[[*names]].sum(axis=1) > 0)).astype(int)
+    return found.drop(columns="kept")
 
 
 class _Rounds:

@@ -17,11 +17,13 @@ LOST_MORE_MAX = (
 @dataclass(frozen=True)
 class Lost:
     """Of one part over all launches, or of whole launches: ``of`` rounds, of which ``a`` and ``b`` do not
-    count for what that side did."""
+    count for what that side did. ``emptied``: launches that lost so many that they give no median: how bad
+    these were nobody knows."""
 
     a: int = 0
     b: int = 0
     of: int = 0
+    emptied: int = 0
 
     def forbids(self, said: str, more_max: float = LOST_MORE_MAX) -> str:
         """``said``, or *cannot tell* where it speaks for a side that lost more, or of its being the same: the

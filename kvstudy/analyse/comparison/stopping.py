@@ -109,7 +109,7 @@ def measure_results(
     ``launch`` to tell them apart; where ``log_least`` and ``log_most`` are known, a word that holds for these
     too is said whatever was lost. ``primary``: workload, loop and measure. ``lost``: by workload, loop and
     "latency", "cost" or "errors". ``launches_lost``: launches that failed by a side's doing."""
-    found, at_worst = [], {}
+    found, at_worst, lost = [], {}, lost or {}
     for (workload, loop, measure), group in values.groupby(MEASURE, sort=False):
         group = group.sort_values("launch", kind="stable")
         logs = group["log_ratio"].to_numpy()
@@ -123,8 +123,9 @@ def measure_results(
             "b": float(group["b"].median()),
         }
         found.append(MeasureResult(**common, **looked_at(logs, same_within)))
-        at_worst[workload, loop, measure] = _at_worst(found[-1], group)
-    return _worded(sorted(found, key=_place), at_worst, lost or {}, launches_lost)
+        emptied = measure not in COSTS and lost.get((workload, loop, "latency"), NOTHING_LOST).emptied
+        at_worst[workload, loop, measure] = _not_known(found[-1]) if emptied else _at_worst(found[-1], group)
+    return _worded(sorted(found, key=_place), at_worst, lost, launches_lost)
 
 
 def undecided(results: Sequence[MeasureResult]) -> list[MeasureResult]:
@@ -256,12 +257,16 @@ def could_find(now: Typical, error: float = ALPHA, below: float = 0.0, above: fl
     return np.where(now.is_typical & (found < 700.0), np.exp(np.minimum(found, 700.0)), math.inf)
 
 
+def _not_known(one: MeasureResult) -> AtWorst:
+    return AtWorst(replace(one, p=1.0, p_same=1.0))
+
+
 def _at_worst(one: MeasureResult, group: pd.DataFrame) -> AtWorst:
     """Nothing is said where the bounds are not known, or where the lost rounds are too many. A launch that
     lost rounds is not set aside: as bad as can be, it would be odd and count for nothing."""
     bounds = [group.get(name, pd.Series([math.nan])).to_numpy(dtype=float) for name in BOUNDS]
     if not all(np.isfinite(logs).all() for logs in bounds):
-        return AtWorst(replace(one, p=1.0, p_same=1.0))
+        return _not_known(one)
     own = group["log_ratio"].to_numpy(dtype=float)
     least, most = (looked_at(logs, one.same_within, lost=logs != own) for logs in bounds)
     nearer = least if one.ratio > 1 else most

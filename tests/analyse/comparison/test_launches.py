@@ -169,6 +169,42 @@ def test_a_slice_whose_counters_were_read_too_late_does_not_count():
     assert set(unknown["left_out"]) == {"", launches.FIRST}, "where they are never recorded that says nothing"
 
 
+def test_slices_that_were_all_read_too_late_do_not_count_either():
+    unread = made().assign(idle_cpu_ns=np.nan, a_cpu_ns=1e7, b_cpu_ns=1e7)
+    counted = launches.counted_slices(unread, 2)
+    assert set(counted["left_out"]) == {launches.DISTURBED, launches.FIRST}
+    one_known = made().assign(a_cpu_ns=1e7)
+    one_known.loc[one_known["side"] == "a", "idle_cpu_ns"] = np.nan
+    counted = launches.counted_slices(one_known, 2)
+    assert set(counted["left_out"]) == {"", launches.FIRST}, "b's processes are not known to anybody"
+
+
+def test_a_round_that_was_read_too_late_for_the_idle_sides_own_work_is_laid_to_that_side():
+    slices = made().assign(a_cpu_ns=1e6, b_cpu_ns=1e6)
+    at = slices.index[(slices["round"] == 5) & (slices["side"] == "a")]
+    slices.loc[at, ["idle_cpu_ns", "b_cpu_ns"]] = [np.nan, 0.4 * SLICE_NS]
+    counted = launches.counted_slices(slices, 2)
+    gone = counted[~counted["left_out"].isin(("", launches.FIRST))]
+    assert set(gone["left_out"]) == {launches.BUSY} and gone["lost_by"].tolist() == ["b", "b"]
+    calm = launches.launch_values(launches.counted_slices(slices.assign(b_cpu_ns=1e6), 2), {})
+    busy = launches.launch_values(counted, {})
+    cost = [found.set_index("measure").loc["CPU per request", "b"] for found in (calm, busy)]
+    assert cost[1] > 5 * cost[0], "and it pays for it"
+
+
+def test_a_launch_whose_rounds_a_side_lost_nearly_all_is_counted_as_emptied():
+    slices = made()
+    slices.loc[(slices["round"] > 4) & (slices["side"] == "a"), "idle_cpu_ns"] = 0.2 * SLICE_NS
+    counted = launches.counted_slices(slices, 2)
+    assert "p50" not in launches.launch_values(counted, {}).set_index("measure").index
+    assert launches.lost_rounds(counted).iloc[0]["emptied"] == 1
+    disturbed = made()
+    disturbed.loc[disturbed["round"] > 4, "foreign_ns"] = 1e12
+    assert launches.lost_rounds(launches.counted_slices(disturbed, 2)).iloc[0]["emptied"] == 0, (
+        "nobody's doing"
+    )
+
+
 def test_a_slice_without_its_other_does_not_count():
     counted = launches.counted_slices(made().drop(index=[23]).reset_index(drop=True), 2)
     assert counted["left_out"].iloc[-1] == launches.INCOMPLETE

@@ -156,6 +156,17 @@ def test_a_word_that_holds_however_bad_the_lost_rounds_were_is_said(center, leas
     )
 
 
+def test_launches_that_a_side_emptied_forbid_what_is_good_of_it_though_the_others_lost_nothing():
+    """They have no row: what they would say is not known."""
+    frame = values(p50=noisy(-0.08, 8)).assign(log_least=noisy(-0.08, 8), log_most=noisy(-0.08, 8))
+    emptied = {("put", "rate", "latency"): Lost(a=0, b=40, of=120, emptied=4)}
+    (found,) = stopping.measure_results(frame, PRIMARY, 0.05, emptied)
+    assert (found.word, found.held_back) == (CANNOT_TELL, FASTER)
+    by_a = {("put", "rate", "latency"): Lost(a=40, b=0, of=120, emptied=4)}
+    (found,) = stopping.measure_results(frame, PRIMARY, 0.05, by_a)
+    assert found.word == FASTER, "a would have been worse still"
+
+
 def test_one_round_with_lost_requests_more_forbids_what_is_good_of_that_sides_tail():
     by_part = {
         ("put", "rate", "errors"): Lost(a=0, b=1, of=100),
