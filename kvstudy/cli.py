@@ -390,7 +390,7 @@ def _measured_apart(experiment: str, label: str) -> str | None:
     return (
         f"{experiment}: label {label} is measured apart from {', '.join(others)}: a machine that "
         "drifts meanwhile looks like a change. With a drift of 5 % "
-        "such a comparison says a false word in about one of five"
+        "such a comparison says a false word in three of ten"
     )
 
 

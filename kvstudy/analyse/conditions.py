@@ -76,13 +76,18 @@ def conditions_of_run(run: SealedRun) -> dict[str, str]:
         **{name: _text(facts, name) for name in _ASKED},
         "subject": _subject(facts),
         "profiler": _profiler(facts),
-        "pinning": _text(machine, "pinning"),
+        "pinning": pinning_of_run(run),
         "service_program": _service_program(facts),
         "generator_program": _digest(facts, facts["generator"]),
         "script_digest": _digest(facts, "script"),
         "machine": machine_identity(machine),
         "hosts": hosts_of_run(run),
     }
+
+
+def pinning_of_run(run: SealedRun) -> str:
+    """On which cores service and generator ran, or why on any."""
+    return _text(run.machine, "pinning")
 
 
 def clock_bound_s(run: SealedRun) -> float:

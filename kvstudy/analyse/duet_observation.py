@@ -11,7 +11,7 @@ import pandas as pd
 
 from kvstudy.analyse import duet_validity, schema, validity
 from kvstudy.analyse.comparison import launches
-from kvstudy.analyse.conditions import hosts_of_run
+from kvstudy.analyse.conditions import hosts_of_run, pinning_of_run
 from kvstudy.analyse.evidence import unlike_sealed
 from kvstudy.errors import KvstudyError
 from kvstudy.record import duet, generator_result, stacks
@@ -109,5 +109,6 @@ def _duet(run: SealedRun, checks: list[validity.Check]) -> dict:
         "verdict": validity.worst(checks),
         "excluded": duet_validity.excluded(checks),
         "hosts": hosts_of_run(run),
+        "pinning": pinning_of_run(run),
         "start_utc": min(starts, default=""),
     }

@@ -20,7 +20,7 @@ from kvstudy.analyse.claim import CLOSED_LOOP, DUET, Claim, Place
 from kvstudy.analyse.comparison import launches, stopping
 from kvstudy.analyse.comparison.lost import Lost
 from kvstudy.analyse.comparison.stopping import MeasureResult
-from kvstudy.analyse.conditions import hosts_in_words
+from kvstudy.analyse.conditions import NOT_RECORDED, hosts_in_words
 from kvstudy.analyse.duet_observation import observe_duet
 from kvstudy.analyse.tables import Duets
 from kvstudy.record.duet import SIDES, is_duet
@@ -67,6 +67,11 @@ class Duet:
     def where(self) -> str:
         """On which hosts, in words; all launches that count ran there."""
         return hosts_in_words(str(self.tables.duets.sort_values(["start_utc", "run_id"])["hosts"].iloc[0]))
+
+    @property
+    def cores(self) -> str:
+        """On which cores the services and the generator ran; all launches that count ran there."""
+        return _pinning(self.tables.duets.sort_values(["start_utc", "run_id"]))
 
     @property
     def question(self) -> tuple:
@@ -156,11 +161,18 @@ def _asked(tables: Duets) -> pd.DataFrame:
     all_launches = tables.duets.sort_values(["start_utc", "run_id"])
     first = all_launches.iloc[0]
     asked = all_launches[~all_launches["profiled"]]
-    # Nobody pools what was asked for in another way, of other builds or on other hosts, whatever the folders
-    # call it.
+    # Nobody pools what was asked for in another way, of other builds or on other hosts or cores, whatever the
+    # folders call it.
     elsewhere = asked["hosts"].map(hosts_in_words) != hosts_in_words(first["hosts"])
+    elsewhere |= asked["pinning"] != _pinning(asked)
     another = elsewhere | (asked["asked"] != first["asked"])
     return asked.assign(excluded=asked["excluded"].mask(another, "outside"))
+
+
+def _pinning(in_order: pd.DataFrame) -> str:
+    """Of the first launch that counts: one that failed early was placed nowhere."""
+    placed = in_order.loc[in_order["excluded"] == "", "pinning"]
+    return str((in_order["pinning"] if placed.empty else placed).iloc[0]) if len(in_order) else NOT_RECORDED
 
 
 def _duet(tables: Duets) -> Duet:
@@ -201,6 +213,6 @@ def _lost_rounds(tables: Duets, counted: Iterable[str]) -> dict[tuple[str, str, 
         busy = [int(part[f"busy_{side}"].sum()) for side in SIDES]
         found[workload, loop, "cost"] = found[workload, loop, "errors"] = Lost(*errors, of)
         found[workload, loop, "latency"] = Lost(
-            *(one + other for one, other in zip(errors, busy, strict=True)), of
+            *(one + other for one, other in zip(errors, busy, strict=True)), of, int(part["emptied"].sum())
         )
     return found

@@ -33,7 +33,7 @@ from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
 # mixed.
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 
 LATENCY_KINDS = ("response", "service", "lateness", "own_lateness")
 VERDICTS = ("PASS", "WARN", "FAIL")
@@ -313,6 +313,7 @@ DUETS = _columns(
         ),
     ),
     ("hosts", TEXT, "where it ran, as in runs"),
+    ("pinning", TEXT, "on which cores services and generator ran"),
     ("start_utc", TEXT, "of the first phase, ISO-8601"),
     ("revision", TEXT, "git revision of kvstudy"),
     ("dirty", FLAG, ""),

@@ -21,7 +21,7 @@ from kvstudy.analyse.comparison.launches import RATE, WRITTEN
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
-from kvstudy.analyse.conditions import ONE_MACHINE
+from kvstudy.analyse.conditions import NOT_RECORDED, ONE_MACHINE
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.option_duets import option_duets
 from kvstudy.analyse.tables import study_duets
@@ -201,6 +201,7 @@ def basis(shown: Shown) -> str:
     folder = f"data/{'raw' if duet.is_own else 'reference'}"
     parts = [f"{launches} count{'s' * (duet.counted == 1)} (`{folder}`, duet `{duet.comparison[:12]}`)"]
     parts += network(duet)
+    parts += [duet.cores] if duet.cores != NOT_RECORDED else []
     parts += [
         f"{count} {what}"
         for count, what in (
@@ -300,13 +301,14 @@ def every(shown: Shown | None) -> pd.DataFrame:
             "launches": one.counted,
             "left out": one.asked - one.counted,
             "where": one.where,
+            "cores": one.cores,
             "measured": source(one),
             "duet": one.comparison[:12],
         }
         for one in known
     ]
-    columns = ["word", "experiment", "b", "against a", "primary", "ratio", "launches", "left out", "where"]
-    return pd.DataFrame(rows, columns=[*columns, "measured", "duet"])
+    columns = ["word", "experiment", "b", "against a", "primary", "ratio", "launches", "left out"]
+    return pd.DataFrame(rows, columns=[*columns, "where", "cores", "measured", "duet"])
 
 
 def rounds_left_out(shown: Shown | None) -> pd.DataFrame:

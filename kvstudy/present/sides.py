@@ -23,7 +23,7 @@ from kvstudy.present import notebook, words
 FACTORS = ("label", "variant", "connections", "workload")
 APART = (
     "The two sides were not measured in turn: a machine that drifts meanwhile looks like a change. "
-    "Where it drifts by 5 % and one side came first, a comparison says a false word in about one of five."
+    "Where it drifts by 5 % and one side came first, a comparison says a false word in three of ten."
 )
 
 

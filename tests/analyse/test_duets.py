@@ -127,6 +127,20 @@ def test_launches_of_other_hosts_or_of_one_machine_are_no_repeats_of_one_another
     assert found.where == "service on a, loaded by b"
 
 
+APART = {"pinning": "service on cores 0, generator on 1"}
+
+
+def test_launches_on_other_cores_are_not_pooled_and_one_that_was_placed_nowhere_says_nothing_of_it(
+    tmp_path, make
+):
+    make(1, outcome="failed: no port")
+    for launch in range(2, 7):
+        make(launch, machine=APART)
+    make(7, ratio=3.0, machine={"pinning": "not pinned"})
+    found = duet_of(sealed_runs(tmp_path), "c0ffee")
+    assert (found.counted, found.cores) == (5, APART["pinning"]) and found.primary.ratio < 1.1
+
+
 def test_launches_count_in_the_order_of_time_whatever_their_folders_are_called(tmp_path, make):
     for launch in range(1, 9):
         make(launch, ratio=1.0 + 0.02 * launch)
@@ -279,6 +293,12 @@ def test_what_was_not_recorded_is_marked(make):
     run = make(1, ends={}, machine={"load_during": None})
     marked = [name for name, verdict in checks(run).items() if verdict == "WARN"]
     assert {"alive_a", "log_clean_b", "memory", "machine_quiet"} <= set(marked) and excluded(run) == ""
+
+
+def test_a_machine_of_which_only_the_host_was_seen_is_not_called_quiet(make):
+    """As in a container, or of a service at an address."""
+    alone = make(1, machine={"load_during": {"steal_share_mean": 0.0}})
+    assert checks(alone)["machine_quiet"] == "WARN" and excluded(alone) == ""
 
 
 def test_a_damaged_file_is_said_and_the_rest_is_read(make):
