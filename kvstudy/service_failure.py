@@ -13,8 +13,10 @@ _OF_SERVICE = re.compile(
     r"data check could not read back|generator got no answer)"
 )
 _BEFORE_LOAD = re.compile(
-    r"failed: (service is not there|service was not ready in time|service ended before it was ready|"
-    r"fill lost records|filled store did not come|restored store did not come)"
+    r"failed: (service is not there|service was not ready in time|service (ended|was killed) before it was|"
+    r"service ended when it was ready|service (died|was killed) during (fill|POST /v0/admin)|"
+    r"service does not answer: POST /v0/admin|service cannot be asked whether it rests|"
+    r"fill lost records|filled store did not come|restored store did not come|records cannot be counted)"
 )
 
 

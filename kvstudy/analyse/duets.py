@@ -71,7 +71,7 @@ class Duet:
     @property
     def cores(self) -> str:
         """On which cores the services and the generator ran; all launches that count ran there."""
-        return _pinning(self.tables.duets.sort_values(["start_utc", "run_id"]))
+        return _pinning(_asked(self.tables))
 
     @property
     def question(self) -> tuple:
@@ -164,9 +164,9 @@ def _asked(tables: Duets) -> pd.DataFrame:
     # Nobody pools what was asked for in another way, of other builds or on other hosts or cores, whatever the
     # folders call it.
     elsewhere = asked["hosts"].map(hosts_in_words) != hosts_in_words(first["hosts"])
-    elsewhere |= asked["pinning"] != _pinning(asked)
     another = elsewhere | (asked["asked"] != first["asked"])
-    return asked.assign(excluded=asked["excluded"].mask(another, "outside"))
+    asked = asked.assign(excluded=asked["excluded"].mask(another, "outside"))
+    return asked.assign(excluded=asked["excluded"].mask(asked["pinning"] != _pinning(asked), "outside"))
 
 
 def _pinning(in_order: pd.DataFrame) -> str:

@@ -24,6 +24,7 @@ from kvstudy.measure.generator import expected_statuses, sample_size, script_arg
 from kvstudy.measure.slice_times import SliceTimes, planned_times
 from kvstudy.measure.start_in_time import generator_failed, started_in_time
 from kvstudy.plan.comparison import SIDES, Load, Slices
+from kvstudy.record.duet import READ_LATE_MAX
 from kvstudy.units import write_duration, write_rate
 
 POLL_S = 0.02
@@ -34,8 +35,6 @@ GRACE_S = 10.0  # how long after its planned end it may wait for answers, beside
 LAST_BORDER_S = 0.2
 # With gaps that are drawn, too, slices are in step with nothing that comes back in time.
 SLICE_ORDER = "random"
-# of the counted part: when counters were read later than that, what they say of the slice is not kept
-READ_LATE_MAX = 0.02
 _COUNTED = ("cpu_ns", "compiler_ns", "written_bytes")
 _MEASURED_EXITS = (
     0,
@@ -322,6 +321,11 @@ def slice_rows(
                     else {}
                 ),
                 **(_used_since(before, end) if before and end else {}),
+                **(
+                    {"read_late_ns": max(0, begin.done_at_ns - begin_ns, end.done_at_ns - end_ns)}
+                    if begin and end
+                    else {}
+                ),
             }
         )
         before = end

@@ -69,7 +69,7 @@ class _Reading:
     written_bytes: int
     busy_s: float
     steal_s: float
-    throttled_s: float | None
+    throttled: dict[Path, float]
     threads: tuple[ThreadTexts, ...]
     processes: ProcessTexts
 
@@ -120,7 +120,7 @@ class Sampler:
         left_out = (
             OF_THE_SERVICE if service_pids is None else frozenset() if service_pids else NEED_THE_SERVICE
         ) | (OF_THE_GENERATOR if generator_pid is None else frozenset())
-        left_out |= frozenset() if throttled_s() is not None else {"throttled_s"}
+        left_out |= frozenset() if throttled_by_group() else {"throttled_s"}
         self._columns = tuple(name for name in PROCESS_COLUMNS if name not in left_out)
         service_pids = service_pids or ()
         self._service = frozenset(str(pid).encode() for pid in service_pids)
@@ -200,7 +200,11 @@ class Sampler:
             busy_s / capacity_s,
             (now.steal_s - before.steal_s) / capacity_s,
             foreign_s / capacity_s,
-            (now.throttled_s or 0.0) - (before.throttled_s or 0.0),
+            # of one group after the other: they may have been kept off at once
+            max(
+                (used - before.throttled.get(group, used) for group, used in now.throttled.items()),
+                default=0.0,
+            ),
             sum(one.jit_cpu_s() for one in now.threads) - sum(one.jit_cpu_s() for one in before.threads),
         )
         return {
@@ -225,7 +229,7 @@ class Sampler:
         pause()
         generator_rss = _rss_bytes(self._generator) if self._generator else 0
         pause()
-        throttled = throttled_s()
+        throttled = throttled_by_group()
         return _Reading(
             at,
             generator_cpu_s,
@@ -261,18 +265,23 @@ def machine_times() -> tuple[float, float]:
     return sum(times) - waiting - steal - guest, steal
 
 
-def throttled_s(cgroups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> float | None:
-    """Seconds in which a CPU quota kept our control group, or one above it, off the cores since it exists:
-    the most of any; 0 where none of them has one, None where that cannot be seen. Version 2 counts
-    microseconds, version 1 nanoseconds."""
-    found = []
+def throttled_by_group(cgroups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> dict[Path, float]:
+    """Seconds in which a CPU quota of our control group, and of each above it, kept it off the cores since it
+    exists; 0 where it has none. Without a group where that cannot be seen. Version 2 counts microseconds,
+    version 1 nanoseconds."""
+    found = {}
     for folder in _cpu_groups(cgroups, own):
         with suppress(OSError, ValueError):
             counts = dict(line.split() for line in (folder / "cpu.stat").read_text("ascii").splitlines())
-            found.append(
-                max(int(counts.get("throttled_usec", 0)) / 1e6, int(counts.get("throttled_time", 0)) / 1e9)
+            found[folder] = (
+                int(counts.get("throttled_usec", 0)) / 1e6 + int(counts.get("throttled_time", 0)) / 1e9
             )
-    return max(found, default=None)
+    return found
+
+
+def _most_throttled_s(before: dict[Path, float], now: dict[Path, float]) -> float:
+    """Of any group: several may have been kept off at once."""
+    return max((used - before.get(group, used) for group, used in now.items()), default=0.0)
 
 
 def _cpu_groups(cgroups: Path, own: Path) -> list[Path]:
@@ -286,9 +295,10 @@ def _cpu_groups(cgroups: Path, own: Path) -> list[Path]:
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        root = cgroups / controllers if controllers else cgroups
         place = PurePosixPath(path.lstrip("/"))
-        folders += [root / one for one in (place, *place.parents)]
+        # Controllers that are mounted together may be named in another order there.
+        roots = [cgroups / name for name in dict.fromkeys((controllers, "cpu"))] if controllers else [cgroups]
+        folders += [root / one for root in roots for one in (place, *place.parents)]
     return folders
 
 

@@ -231,13 +231,15 @@ class SeveralHostsLoad:
         """The service's host's seconds of the load, with what all generators used in them; a second that a
         generator's host was too busy to be read in has no such cells."""
         rows = self.sampled[self._crew.service.host.name]
-        used: dict[int, dict[str, float]] = {}
-        for member in self._crew.generators:
-            for row in self.sampled[member.host.name]:
-                second = used.setdefault(row["second"], {})
-                for name in OF_THE_GENERATOR:
-                    second[name] = round(second.get(name, 0) + row[name], 6)
-        loaded = range(min(used), max(used) + 1) if used else ()
+        of_each = [
+            {row["second"]: row for row in self.sampled[member.host.name]} for member in self._crew.generators
+        ]
+        used = {
+            second: {name: round(sum(own[second][name] for own in of_each), 6) for name in OF_THE_GENERATOR}
+            for second in set.intersection(*map(set, of_each))
+        }
+        seconds = [second for own in of_each for second in own]
+        loaded = range(min(seconds), max(seconds) + 1) if seconds else ()
         whole = [row | used.get(row["second"], {}) for row in rows if row["second"] in loaded]
         columns = tuple(name for name in PROCESS_COLUMNS if any(name in row for row in whole))
         write_series(self._folder / "process.csv", columns, whole)

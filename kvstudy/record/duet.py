@@ -70,6 +70,8 @@ SLICES = {
     # Answers that came before the counted part, while the slice settled: CPU since the slice before is theirs
     # too. At a rate their number follows from the times, in a closed loop it does not.
     "answered_settling": "real",
+    # How much later than planned the counters of both borders had been read, by the clock of who read them.
+    "read_late_ns": "real",
 }
 OPTIONAL = (
     "compiler_ns",
@@ -83,7 +85,10 @@ OPTIONAL = (
     "steal_ns",
     "foreign_ns",
     "answered_settling",
+    "read_late_ns",
 )
+# of the counted part: when counters were read later than that, what they say of the slice is not kept
+READ_LATE_MAX = 0.02
 
 
 _DTYPES = {"text": None, "whole": "int64", "real": "float64"}

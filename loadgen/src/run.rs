@@ -151,7 +151,8 @@ fn merge(
         plan.own_rate_rps(warm_up_ns, duration_ns).map(|rate_rps| rate_rps * sending_share);
     let steps = step_results::merged(plan, &threads.iter().zip(of_threads).collect::<Vec<_>>(), duration_ns);
     // Asleep while no slice lasts is no time to spare.
-    used_measured.iter_mut().for_each(|used| used.wall_ns = (used.wall_ns as f64 * sending_share) as u64);
+    let share_used = if sending_share > 0.0 { sending_share } else { plan.sending_share(0, duration_ns) };
+    used_measured.iter_mut().for_each(|used| used.wall_ns = (used.wall_ns as f64 * share_used) as u64);
     let verdict = judge(&Facts {
         threads: &used_measured,
         offered_rate_rps,

@@ -455,6 +455,7 @@ def test_machine_is_as_busy_as_its_kernel_says():
         ("0::/a/b\n", {"a/cpu.stat": "usage_usec 9\nthrottled_usec 2500000\n"}, 2.5),
         ("0::/a\n", {"cpu.stat": "usage_usec 9\n"}, 0.0),
         ("4:memory:/m\n3:cpu,cpuacct:/a\n", {"cpu,cpuacct/a/cpu.stat": "throttled_time 2000000000\n"}, 2.0),
+        ("1:cpuacct,cpu:/a\n", {"cpu/a/cpu.stat": "throttled_time 500000000\n"}, 0.5),
         ("1:cpu:/of/the/host\n", {"cpu/cpu.stat": "nr_throttled 3\nthrottled_time 1500000000\n"}, 1.5),
         ("4:memory:/m\n", {"memory/m/cpu.stat": "throttled_usec 1\n"}, None),
         ("0::/\n", {}, None),
@@ -466,10 +467,24 @@ def test_the_quota_that_counts_is_that_of_our_own_group_or_of_one_above(tmp_path
     for name, text in files.items():
         (tmp_path / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "fs" / name).write_text(text)
-    assert sampler_module.throttled_s(tmp_path / "fs", own) == expected
+    found = sampler_module.throttled_by_group(tmp_path / "fs", own)
+    assert max(found.values(), default=None) == expected
 
 
 def test_where_no_quota_can_be_seen_nothing_is_said_of_one(tmp_path, children, monkeypatch):
-    monkeypatch.setattr(sampler_module, "throttled_s", lambda: None)
+    monkeypatch.setattr(sampler_module, "throttled_by_group", dict)
     rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
     assert "throttled_s" not in rows[0] and "steal_share" in rows[0]
+
+
+def test_a_group_that_is_throttled_now_is_not_hidden_by_one_above_that_was_before(
+    tmp_path, children, monkeypatch
+):
+    seconds = count()
+    monkeypatch.setattr(
+        sampler_module,
+        "throttled_by_group",
+        lambda: {Path("/own"): next(seconds) * 0.25, Path("/above"): 100.0},
+    )
+    rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
+    assert {row["throttled_s"] for row in rows} == {0.25}

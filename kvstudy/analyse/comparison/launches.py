@@ -92,14 +92,11 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
         | (found["answered"] == 0)
         | (found["due"] > found["answered"] + found["errors"])
     )
-    unread, since_ns = _unread(found)
-    # What keeps the reader from its time may be the idle side's own work: it is in what that side used since
-    # the slice before.
-    busy = (found["idle_cpu_ns"] > IDLE_MAX_SHARE * length_ns) | (
-        unread & (found["idle_cpu_ns"].isna()) & (since_ns[0] > IDLE_MAX_SHARE * since_ns[1])
-    )
-    disturbed = (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns) | (
-        found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns
+    busy = found["idle_cpu_ns"] > IDLE_MAX_SHARE * length_ns
+    disturbed = (
+        _unread(found, length_ns)
+        | (found["steal_ns"] > STEAL_MAX_SHARE * cores * length_ns)
+        | (found["foreign_ns"] > FOREIGN_CPU_MAX_SHARE * cores * length_ns)
     )
     round_of = found.groupby([*PART, "round"], sort=False).ngroup().to_numpy()
 
@@ -120,7 +117,6 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
         (ERRORS, in_round(unanswered), by(unanswered, found["side"])),
         (DISTURBED, in_round(disturbed), ""),
         (BUSY, in_round(busy), by(busy, other)),
-        (DISTURBED, in_round(unread), ""),
     )
     whether = [are for _, are, _ in reasons]
     found["left_out"] = np.select(whether, [why for why, _, _ in reasons], "").astype(object)
@@ -128,18 +124,14 @@ def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
     return found
 
 
-def _unread(slices: pd.DataFrame) -> tuple[pd.Series, tuple[pd.Series, pd.Series]]:
-    """Slices whose counters were read too late to be theirs, for the machine was busy then; and what the idle
-    side had used by then since the slice before, and in how long, in ns.
+def _unread(slices: pd.DataFrame, length_ns: pd.Series) -> pd.Series:
+    """Slices whose counters were read too late, or not at all where others were: the machine was busy then.
 
-    Where an idle side's processes are not known, in none of a part's slices, nothing was read late."""
-    used = slices["b_cpu_ns"].where(slices["side"] == "a", slices["a_cpu_ns"])
-    in_order = slices.sort_values([*PART, "begin_utc_ns"])
-    before = in_order.groupby(PART)["end_utc_ns"].shift().reindex(slices.index)
-    length_ns = slices["end_utc_ns"] - before.fillna(slices["begin_utc_ns"])
-    is_known = slices["idle_cpu_ns"].notna() | used.notna()
-    known = is_known.groupby([slices[name] for name in (*PART, "side")]).transform("any")
-    return slices["idle_cpu_ns"].isna() & known, (used, length_ns)
+    Of older folders nobody knows how late. There a slice is one if its idle side's counters are missing, and
+    are not in another slice of that side."""
+    late, is_missing = slices["read_late_ns"], slices["idle_cpu_ns"].isna()
+    known = (~is_missing).groupby([slices[name] for name in (*PART, "side")]).transform("any")
+    return (late > duet.READ_LATE_MAX * length_ns) | (late.isna() & is_missing & known)
 
 
 def sent_per_counted(parts: Iterable[Mapping]) -> dict[tuple[str, str], float]:
@@ -189,17 +181,19 @@ def launch_values(
 def lost_rounds(counted: pd.DataFrame) -> pd.DataFrame:
     """One row per part: ``rounds`` after the first; of these ``busy_a`` and ``busy_b``, left out because that
     side was busy in the other's turn; ``errors_a`` and ``errors_b``, because requests to it had no answer.
-    ``emptied``: 1 where what sides lost leaves too few rounds for a median, else 0."""
+    ``emptied``: 1 where the rounds that sides lost are what a median lacks, else 0."""
     rounds = counted[counted["left_out"] != FIRST].drop_duplicates([*PART, "round"])
     names = {
         f"{kind}_{side}": (rounds["left_out"] == why) & rounds["lost_by"].str.contains(side)
         for kind, why in (("busy", BUSY), ("errors", ERRORS))
         for side in duet.SIDES
     }
-    found = rounds.assign(rounds=1, kept=rounds["left_out"] == "", **names)
-    found = found.groupby(PART, as_index=False)[["rounds", "kept", *names]].sum()
-    found["emptied"] = ((found["kept"] < ROUNDS_MIN) & (found[[*names]].sum(axis=1) > 0)).astype(int)
-    return found.drop(columns="kept")
+    kept, lost = rounds["left_out"] == "", rounds["left_out"].isin((BUSY, ERRORS))
+    found = rounds.assign(rounds=1, kept=kept, lost=lost, **names)
+    found = found.groupby(PART, as_index=False)[["rounds", "kept", "lost", *names]].sum()
+    with_lost = found["kept"] + found["lost"]
+    found["emptied"] = ((found["kept"] < ROUNDS_MIN) & (with_lost >= ROUNDS_MIN)).astype(int)
+    return found.drop(columns=["kept", "lost"])
 
 
 class _Rounds:

@@ -170,26 +170,18 @@ def test_a_slice_whose_counters_were_read_too_late_does_not_count():
 
 
 def test_slices_that_were_all_read_too_late_do_not_count_either():
-    unread = made().assign(idle_cpu_ns=np.nan, a_cpu_ns=1e7, b_cpu_ns=1e7)
-    counted = launches.counted_slices(unread, 2)
-    assert set(counted["left_out"]) == {launches.DISTURBED, launches.FIRST}
-    one_known = made().assign(a_cpu_ns=1e7)
+    late = made().assign(idle_cpu_ns=np.nan, read_late_ns=0.03 * SLICE_NS)
+    assert set(launches.counted_slices(late, 2)["left_out"]) == {launches.DISTURBED, launches.FIRST}
+    in_time = late.assign(read_late_ns=0.01 * SLICE_NS)
+    assert set(launches.counted_slices(in_time, 2)["left_out"]) == {"", launches.FIRST}, (
+        "over a network it may be unknown whose slice it was, though nobody was late"
+    )
+
+
+def test_a_side_whose_processes_nobody_knows_makes_no_slice_of_the_other_late():
+    one_known = made()
     one_known.loc[one_known["side"] == "a", "idle_cpu_ns"] = np.nan
-    counted = launches.counted_slices(one_known, 2)
-    assert set(counted["left_out"]) == {"", launches.FIRST}, "b's processes are not known to anybody"
-
-
-def test_a_round_that_was_read_too_late_for_the_idle_sides_own_work_is_laid_to_that_side():
-    slices = made().assign(a_cpu_ns=1e6, b_cpu_ns=1e6)
-    at = slices.index[(slices["round"] == 5) & (slices["side"] == "a")]
-    slices.loc[at, ["idle_cpu_ns", "b_cpu_ns"]] = [np.nan, 0.4 * SLICE_NS]
-    counted = launches.counted_slices(slices, 2)
-    gone = counted[~counted["left_out"].isin(("", launches.FIRST))]
-    assert set(gone["left_out"]) == {launches.BUSY} and gone["lost_by"].tolist() == ["b", "b"]
-    calm = launches.launch_values(launches.counted_slices(slices.assign(b_cpu_ns=1e6), 2), {})
-    busy = launches.launch_values(counted, {})
-    cost = [found.set_index("measure").loc["CPU per request", "b"] for found in (calm, busy)]
-    assert cost[1] > 5 * cost[0], "and it pays for it"
+    assert set(launches.counted_slices(one_known, 2)["left_out"]) == {"", launches.FIRST}
 
 
 def test_a_launch_whose_rounds_a_side_lost_nearly_all_is_counted_as_emptied():
@@ -202,6 +194,10 @@ def test_a_launch_whose_rounds_a_side_lost_nearly_all_is_counted_as_emptied():
     disturbed.loc[disturbed["round"] > 4, "foreign_ns"] = 1e12
     assert launches.lost_rounds(launches.counted_slices(disturbed, 2)).iloc[0]["emptied"] == 0, (
         "nobody's doing"
+    )
+    disturbed.loc[(disturbed["round"] == 4) & (disturbed["side"] == "a"), "idle_cpu_ns"] = 0.2 * SLICE_NS
+    assert launches.lost_rounds(launches.counted_slices(disturbed, 2)).iloc[0]["emptied"] == 0, (
+        "with that round there would be too few too"
     )
 
 
