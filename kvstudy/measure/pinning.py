@@ -51,10 +51,9 @@ def pinning(threads: int, wanted: str | None = None, cores: list[int] | None = N
         )
     taken = min(threads, len(cores) // 2)
     generator, service = cores[-taken:], cores[:-taken]
-    return Pinning(
-        service, generator, f"service on cores {_ranges(service)}, generator on {_ranges(generator)}"
-    )
+    return Pinning(service, generator, f"service on {_named(service)}, generator on {_named(generator)}")
 
 
-def _ranges(cores: list[int]) -> str:
-    return ",".join(map(str, cores)) if len(cores) < 3 else f"{cores[0]}-{cores[-1]}"
+def _named(cores: list[int]) -> str:
+    ranges = ",".join(map(str, cores)) if len(cores) < 3 else f"{cores[0]}-{cores[-1]}"
+    return f"{'core' if len(cores) == 1 else 'cores'} {ranges}"

@@ -127,7 +127,7 @@ def test_launches_of_other_hosts_or_of_one_machine_are_no_repeats_of_one_another
     assert found.where == "service on a, loaded by b"
 
 
-APART = {"pinning": "service on cores 0, generator on 1"}
+APART = {"pinning": "service on core 0, generator on core 1"}
 
 
 def test_launches_on_other_cores_are_not_pooled_and_one_that_was_placed_nowhere_says_nothing_of_it(
