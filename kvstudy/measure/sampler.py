@@ -120,7 +120,8 @@ class Sampler:
         left_out = (
             OF_THE_SERVICE if service_pids is None else frozenset() if service_pids else NEED_THE_SERVICE
         ) | (OF_THE_GENERATOR if generator_pid is None else frozenset())
-        left_out |= frozenset() if throttled_by_group() else {"throttled_s"}
+        self._cpu_groups = cpu_groups()
+        left_out |= frozenset() if throttled_by_group(self._cpu_groups) else {"throttled_s"}
         self._columns = tuple(name for name in PROCESS_COLUMNS if name not in left_out)
         service_pids = service_pids or ()
         self._service = frozenset(str(pid).encode() for pid in service_pids)
@@ -200,11 +201,7 @@ class Sampler:
             busy_s / capacity_s,
             (now.steal_s - before.steal_s) / capacity_s,
             foreign_s / capacity_s,
-            # of one group after the other: they may have been kept off at once
-            max(
-                (used - before.throttled.get(group, used) for group, used in now.throttled.items()),
-                default=0.0,
-            ),
+            _most_throttled_s(before.throttled, now.throttled),
             sum(one.jit_cpu_s() for one in now.threads) - sum(one.jit_cpu_s() for one in before.threads),
         )
         return {
@@ -229,7 +226,7 @@ class Sampler:
         pause()
         generator_rss = _rss_bytes(self._generator) if self._generator else 0
         pause()
-        throttled = throttled_by_group()
+        throttled = throttled_by_group(self._cpu_groups)
         return _Reading(
             at,
             generator_cpu_s,
@@ -265,12 +262,12 @@ def machine_times() -> tuple[float, float]:
     return sum(times) - waiting - steal - guest, steal
 
 
-def throttled_by_group(cgroups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> dict[Path, float]:
-    """Seconds in which a CPU quota of our control group, and of each above it, kept it off the cores since it
-    exists; 0 where it has none. Without a group where that cannot be seen. Version 2 counts microseconds,
-    version 1 nanoseconds."""
+def throttled_by_group(groups: list[Path]) -> dict[Path, float]:
+    """Seconds in which a CPU quota of each of these control groups kept it off the cores since it exists; 0
+    where it has none. Without a group where that cannot be seen. Version 2 counts microseconds, version 1
+    nanoseconds."""
     found = {}
-    for folder in _cpu_groups(cgroups, own):
+    for folder in groups:
         with suppress(OSError, ValueError):
             counts = dict(line.split() for line in (folder / "cpu.stat").read_text("ascii").splitlines())
             found[folder] = (
@@ -284,8 +281,8 @@ def _most_throttled_s(before: dict[Path, float], now: dict[Path, float]) -> floa
     return max((used - before.get(group, used) for group, used in now.items()), default=0.0)
 
 
-def _cpu_groups(cgroups: Path, own: Path) -> list[Path]:
-    """Folders of our control groups that may hold CPU quotas, and of those above them."""
+def cpu_groups(cgroups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> list[Path]:
+    """Folders of our control groups that count what CPU quotas took, and of those above them."""
     try:
         lines = own.read_text("ascii", errors="replace").splitlines()
     except OSError:
@@ -299,7 +296,7 @@ def _cpu_groups(cgroups: Path, own: Path) -> list[Path]:
         # Controllers that are mounted together may be named in another order there.
         roots = [cgroups / name for name in dict.fromkeys((controllers, "cpu"))] if controllers else [cgroups]
         folders += [root / one for root in roots for one in (place, *place.parents)]
-    return folders
+    return [folder for folder in folders if (folder / "cpu.stat").is_file()]
 
 
 def _io_bytes(process: psutil.Process) -> tuple[int, int]:

@@ -467,12 +467,12 @@ def test_the_quota_that_counts_is_that_of_our_own_group_or_of_one_above(tmp_path
     for name, text in files.items():
         (tmp_path / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "fs" / name).write_text(text)
-    found = sampler_module.throttled_by_group(tmp_path / "fs", own)
+    found = sampler_module.throttled_by_group(sampler_module.cpu_groups(tmp_path / "fs", own))
     assert max(found.values(), default=None) == expected
 
 
 def test_where_no_quota_can_be_seen_nothing_is_said_of_one(tmp_path, children, monkeypatch):
-    monkeypatch.setattr(sampler_module, "throttled_by_group", dict)
+    monkeypatch.setattr(sampler_module, "cpu_groups", list)
     rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
     assert "throttled_s" not in rows[0] and "steal_share" in rows[0]
 
@@ -484,7 +484,7 @@ def test_a_group_that_is_throttled_now_is_not_hidden_by_one_above_that_was_befor
     monkeypatch.setattr(
         sampler_module,
         "throttled_by_group",
-        lambda: {Path("/own"): next(seconds) * 0.25, Path("/above"): 100.0},
+        lambda _groups: {Path("/own"): next(seconds) * 0.25, Path("/above"): 100.0},
     )
     rows = sampled(tmp_path, children(["sleep", "60"]), children(["sleep", "60"]))
     assert {row["throttled_s"] for row in rows} == {0.25}

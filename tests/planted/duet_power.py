@@ -10,16 +10,16 @@ agent that plants the change.
     wait        every 50th request waits for 1 ms: is p99 slower?
 
 Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with
-a change is over as soon as the measure that was changed is decided: it is the primary one. One
-without a change is over when CPU per request is, which takes longer than p50; with --busy after
-LAUNCHES_WHEN_BUSY launches. What a
-finished duet said is a line of --outcomes, which is committed, so the script may be interrupted and go on
-another day and on another machine of the kind; an interrupted duet goes on only where its launches lie. How
-much 5 % is, the newest duet without a change says; the table has how much it was of side a in the duet
-itself. On a machine that is not quiet launches do not count, and the table says how many did. With --busy
-other work goes on here meanwhile: then only duets without a change are measured, and noted as such, since
-no false word may be said there either. With --cores shared the services and the generator are not kept
-apart, as duets were before: these have outcomes and a table of their own."""
+a change is over as soon as the measure that was changed is decided: it is the primary one. One without a
+change is over when CPU per request is, which takes longer than p50; with --busy after LAUNCHES_WHEN_BUSY
+launches. What a finished duet said is a line of --outcomes, which is committed, so the script may be
+interrupted and go on another day and on another machine of the kind; an interrupted duet goes on only
+where its launches lie. How much 5 % is, the newest duet without a change says; the table has how much it
+was of side a in the duet itself. On a machine that is not quiet launches do not count, and the table says
+how many did. With --busy other work goes on here meanwhile: then only duets without a change are
+measured, and noted as such, since no false word may be said there either. With --cores shared the
+services and the generator are not kept apart, as duets were before: these have outcomes and a table of
+their own."""
 
 import argparse
 import hashlib
