@@ -230,8 +230,20 @@ def _evidence(
         logged_samples=sum(histogram.total for _, histogram in answered) if answered else None,
         log_errors=evidence.log_errors(run.text("service.log")) if run.has("service.log") else None,
         data_check=facts["data_check"],
+        profiled=bool(facts["profile"]),
+        profiled_share=_profiled_share(facts),
         unreadable=tuple(read.problems),
     )
+
+
+def _profiled_share(facts: dict) -> float | None:
+    """Of the measured time; None: not noted."""
+    noted = facts.get("profiler") or {}
+    begin_s, measured_s = _window(facts)
+    if "start_utc" not in noted or "stop_utc" not in noted or not measured_s > 0 or math.isnan(begin_s):
+        return None
+    start_s, stop_s = (jfr.epoch_s(noted[name]) for name in ("start_utc", "stop_utc"))
+    return max(0.0, min(stop_s, begin_s + measured_s) - max(start_s, begin_s)) / measured_s
 
 
 def _run_row(

@@ -49,6 +49,8 @@ RESOLUTION_US = (
 )
 # two ticks of the kernel's count in a third, over its answers: so far its CPU per answer is not known
 CPU_TICKS_US = 20_000.0
+# of the measured time: so much the first seconds, or the last, may weigh in any other way than it is said
+PROFILED_SHARE_MIN = 0.95
 # of the requests that were due; one per connection may be waiting for its connection when the run ends
 UNSENT_SHARE_WARN = 0.01
 WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per thread and drop the rest
@@ -73,7 +75,8 @@ class Evidence:
     lateness, response); ``lateness_is_own``: it leaves out the waiting for a connection that the service kept
     busy. ``third_medians_us``, ``third_p99s_us``, ``third_cpus_us``: of the window's first and last third
     response median, p99, and CPU per answer, the last with ``third_answers``, the fewer of both.
-    ``unreadable``: why a file could not be read.
+    ``profiled_share``: of the measured time, that a profiler ran. ``unreadable``: why a file could not be
+    read.
     """
 
     generator: str
@@ -103,6 +106,8 @@ class Evidence:
     foreign_share: float | None = None
     log_errors: tuple[str, ...] | None = None
     data_check: dict | None = None
+    profiled: bool = False
+    profiled_share: float | None = None
     logged_samples: int | None = None
     unreadable: tuple[str, ...] = ()
 
@@ -371,6 +376,18 @@ def data_kept(run: Evidence) -> Check | None:
     return _verdict("data_kept", bad == 0, observed, required)
 
 
+def profile_whole(run: Evidence) -> Check | None:
+    """Attaching a profiler takes longer on a busy machine, and what it then samples is not the run's."""
+    if not run.profiled:
+        return None
+    required = f"the profiler ran for ≥ {PROFILED_SHARE_MIN:.0%} of the measured time"
+    if run.profiled_share is None:
+        return _unknown("profile_whole", required)
+    return _verdict(
+        "profile_whole", run.profiled_share >= PROFILED_SHARE_MIN, f"{run.profiled_share:.1%}", required
+    )
+
+
 CHECKS: tuple[Callable[[Evidence], Check | None], ...] = (
     completed,
     readable,
@@ -389,6 +406,7 @@ CHECKS: tuple[Callable[[Evidence], Check | None], ...] = (
     warm_up_long_enough,
     service_healthy,
     data_kept,
+    profile_whole,
 )
 
 

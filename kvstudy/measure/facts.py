@@ -17,10 +17,12 @@ def run_facts(
     search: dict,
     preset: str | None,
     same_percent: float,
+    profiled: dict[str, str],
 ) -> dict:
     """``phases``: start and stop of each in UTC; ``data_check``: counts, or None where nothing was read back;
     ``search``: what a trial of a search says about it; ``preset``: of the experiment file's profiles
-    the one that was asked for; ``same_percent``: below which the experiment takes two sides for the same."""
+    the one that was asked for; ``same_percent``: below which the experiment takes two sides for the same;
+    ``profiled``: from when to when a profiler ran, as far as it came."""
     configuration = planned.configuration
     revision, dirty = artifacts.revision
     facts = {
@@ -73,7 +75,7 @@ def run_facts(
         "data_check": data_check,
     }
     if planned.profile:
-        facts["profiler"] = {"cpu_engine": cpu_engine()}
+        facts["profiler"] = {"cpu_engine": cpu_engine(), **profiled}
     if planned.purpose != "measure":
         facts["search"] = {"purpose": planned.purpose, **search}
     return facts

@@ -66,6 +66,7 @@ class Run:
         self._phase = "launch"
         self._machine: dict = {}
         self._data_check: dict | None = None
+        self._profiled: dict = {}  # from when to when a profiler ran
         self._pinning: Pinning | None = None
 
     def sealed(self) -> SealedRun:
@@ -104,6 +105,7 @@ class Run:
                 bench.search_facts,
                 bench.preset,
                 bench.same_percent,
+                self._profiled,
             )
             folder.write_json("run.json", facts | self._where())
             run = folder.seal()
@@ -172,6 +174,8 @@ class Run:
             self._crew.service.send(folder.path("latency.hlog"))  # by it the slow seconds are known
             window_s = datetime.fromisoformat(self._phases["measure"]["start_utc"]).timestamp()
             offset_s = self._several_hosts.clock_of_service(window_s) - window_s
+        for name, at_s in zip(("start_utc", "stop_utc"), service.profiled(), strict=False):
+            self._profiled[name] = _utc(datetime.fromtimestamp(at_s + offset_s, UTC))
         service.convert(offset_s)
 
     def _stopped(self) -> str | None:

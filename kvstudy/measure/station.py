@@ -4,6 +4,7 @@ A run (run.py) says what is to be done; a station does it where it stands, in a 
 host. One run at a time. RunFailed says in one line what went wrong.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,9 @@ from kvstudy.subject.protocol import Evidence, LiveSubject, Place
 
 # Attaching takes about this long; begun so much before the window, the profiler runs when the window begins.
 PROFILER_LEAD_S = 0.5
+# The window ends as much behind its planned time as the generator needed to start; with its exit the profiler
+# is stopped in any case.
+PROFILER_LAG_S = 1.0
 PROFILE = "profile.jfr"
 
 
@@ -45,12 +49,14 @@ class Station(BaseStation):
         super().__init__(here, artifacts, fills)
         self._subject: LiveSubject | None = None
         self._profiler: AttachedProfiler | None = None
+        self._profiled: list[float] = []  # when it began, and when it ended: seconds since the epoch
         self._supervision: Supervision | None = None
 
     def begin(self, planned: PlannedRun, folder: Path, run_id: str) -> dict:
         """Facts of the machine."""
         self._planned, self._configuration = planned, planned.configuration
         self._subject = self._profiler = self._supervision = None
+        self._profiled = []
         return self.enter(folder, run_id)
 
     # ---- the service's ---------------------------------------------------------------------------------
@@ -114,9 +120,17 @@ class Station(BaseStation):
     def convert(self, clock_offset_s: float) -> None:
         """The profile, where this run has one. ``clock_offset_s``: what has to be added to this host's time
         to get the latency log's."""
-        if self._profiler:
+        if self._profiler and len(self._profiled) == 2:
             recording = self._folder / PROFILE
-            self._profiler.convert(recording, self._planned.profile, self._folder, clock_offset_s)
+            begin_s, end_s = self._profiled
+            self._profiler.convert(
+                recording, self._planned.profile, self._folder, clock_offset_s, (begin_s, end_s)
+            )
+
+    def profiled(self) -> list[float]:
+        """When the profiler began and when it was ended, as far as it came: seconds since the epoch, by this
+        host's clock. Attaching takes longer on a busy machine: the first seconds may be missing."""
+        return self._profiled
 
     # ---- a generator's ---------------------------------------------------------------------------------
 
@@ -198,8 +212,16 @@ class Station(BaseStation):
         if events := self._planned.profile:
             self._profiler = profiler = subject.profiler
             recording = (self._folder / PROFILE).resolve()
-            agenda.append((window - PROFILER_LEAD_S, lambda: profiler.start(events, recording)))
-            agenda.append((end, lambda: profiler.stop(recording)))
+
+            def start() -> None:
+                profiler.start(events, recording)
+                self._profiled.append(time.time())
+
+            def stop() -> None:
+                self._profiled.append(time.time())
+                profiler.stop(recording)
+
+            agenda += [(window - PROFILER_LEAD_S, start), (end + PROFILER_LAG_S, stop)]
         if pause := self._configuration.pause:
             agenda.append((window + pause["at"], lambda: subject.send(SIGSTOP)))
             agenda.append((window + pause["at"] + pause["length"], lambda: subject.send(SIGCONT)))

@@ -262,6 +262,15 @@ def test_a_run_that_read_nothing_back_warns_and_one_that_lost_data_fails(make_ru
     )
 
 
+def _profiler(start: str, stop: str) -> dict:
+    """Of a run whose six measured seconds begin at 20:42:25."""
+    return {
+        "cpu_engine": "perf_events",
+        "start_utc": f"2026-11-20T{start}Z",
+        "stop_utc": f"2026-11-20T{stop}Z",
+    }
+
+
 @pytest.mark.parametrize(
     ("check", "verdict", "how"),
     [
@@ -310,6 +319,22 @@ def test_a_run_that_read_nothing_back_warns_and_one_that_lost_data_fails(make_ru
             {"seconds": [[400] * 2000] * 2 + [[200] * 2000] * 2 + [[100] * 2000] * 2},
         ),
         ("samples", "FAIL", {"seconds": [[100] * 100] * 6, "offered_rate_rps": 100}),
+        (
+            "profile_whole",
+            "FAIL",
+            {"profile": ["cpu"], "profiler": _profiler("20:42:27.000", "20:42:31.010")},
+        ),
+        (
+            "profile_whole",
+            "FAIL",
+            {"profile": ["cpu"], "profiler": _profiler("20:42:24.600", "20:42:30.500")},
+        ),
+        (
+            "profile_whole",
+            "PASS",
+            {"profile": ["cpu"], "profiler": _profiler("20:42:25.100", "20:42:31.010")},
+        ),
+        ("profile_whole", "WARN", {"profile": ["cpu"], "profiler": {"cpu_engine": "perf_events"}}),
     ],
 )
 def test_what_is_wrong_with_a_run_is_found_in_its_files(make_run, check, verdict, how):

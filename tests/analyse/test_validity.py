@@ -28,6 +28,8 @@ GOOD = Evidence(
     foreign_share=0.01,
     log_errors=(),
     data_check={"sampled": 1000, "missing": 0, "wrong": 0},
+    profiled=True,
+    profiled_share=0.99,
     logged_samples=60_000,
 )
 
@@ -91,6 +93,8 @@ BAD = [
     ("data_kept", "FAIL", {"data_check": {"sampled": 1000, "missing": 1, "wrong": 0}}),
     ("data_kept", "FAIL", {"data_check": {"sampled": 1000, "missing": 0, "wrong": 2}}),
     ("data_kept", "WARN", {"data_check": None}),
+    ("profile_whole", "FAIL", {"profiled_share": 0.4}),
+    ("profile_whole", "WARN", {"profiled_share": None}),
 ]
 
 

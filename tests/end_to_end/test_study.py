@@ -158,8 +158,28 @@ def test_every_answer_is_the_expected_one_and_every_run_is_asked_whether_it_held
 
 def test_profiles_name_the_frames_of_the_service(study):
     stacks = table(study, "stacks")
-    assert set(stacks.event) == {"cpu", "alloc", "cpu_slow"}
-    assert stacks["stack"].str.contains("one/nio").any()
+    assert stacks[stacks.event == "cpu"]["stack"].str.contains("one/nio").any()
+
+
+def test_every_stack_of_a_profile_is_in_the_table(study, runs):
+    """A service that allocates next to nothing may give none of memory."""
+    (run,) = [run for run in runs if facts_of(run)["profile"]]
+    totals = {}
+    for event in ("cpu", "alloc", "cpu_slow"):
+        if (collapsed := run / f"{event}.collapsed.gz").exists():
+            lines = gzip.decompress(collapsed.read_bytes()).decode().splitlines()
+            totals[event] = sum(int(line.rsplit(" ", 1)[1]) for line in lines)
+    assert {"cpu", "alloc"} <= totals.keys()
+    found = table(study, "stacks").groupby("event")["samples"].sum().to_dict()
+    assert found == {event: samples for event, samples in totals.items() if samples}
+
+
+def test_a_profiled_run_says_from_when_to_when_its_profiler_ran(study, runs):
+    (run,) = [run for run in runs if facts_of(run)["profile"]]
+    noted, measured = facts_of(run)["profiler"], facts_of(run)["phases"]["measure"]
+    assert noted["start_utc"] < noted["stop_utc"] and noted["stop_utc"] >= measured["stop_utc"]
+    checked = table(study, "validity").query("check == 'profile_whole'")
+    assert list(checked.run_id) == [run.name]
 
 
 def test_resuming_measures_nothing_again(study, runs):

@@ -49,7 +49,7 @@ def test_fill_and_profile_are_made_on_the_services_host_and_come_here(hosts, pro
         workload="get",
         fill=2000,
         rate=500,
-        duration="3s",
+        duration="6s",
         warm_up="1s",
         profile={"events": ["cpu"]},
     )

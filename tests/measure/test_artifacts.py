@@ -110,13 +110,13 @@ def scripts(root) -> Path:
 
 def facts_of(artifacts: Artifacts) -> dict:
     """run.json of a run that is measured with these."""
-    return run_facts(plan(trial()).runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
+    return run_facts(plan(trial()).runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0, {})
 
 
 def test_a_run_notes_the_answers_that_its_workload_expects(root, scripts):
     own = plan(trial(workload={"script": "put", "statuses": [201, 507]}))
     artifacts = Artifacts.needed_by(own, root)
-    facts = run_facts(own.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
+    facts = run_facts(own.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0, {})
     assert facts["statuses"] == [201, 507] and facts_of(needed(root))["statuses"] is None
 
 
@@ -135,7 +135,7 @@ def test_a_run_of_a_store_that_another_script_filled_is_measured_again_by_resume
     (scripts / "fill.lua").write_text("return {}")
     of_filled = plan(trial(workload="get", fill=1000))
     artifacts = Artifacts.needed_by(of_filled, root)
-    facts = run_facts(of_filled.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
+    facts = run_facts(of_filled.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0, {})
     assert artifacts.are_those_of(facts)
     (scripts / "fill.lua").write_text("-- another one")
     assert not artifacts.are_those_of(facts)
@@ -148,7 +148,7 @@ def test_a_script_of_ones_own_is_found_by_its_path_when_a_measurement_is_resumed
     own.write_text("-- mine")
     of_own = plan(trial(workload={"script": "experiments/put.lua"}, method="GET"))
     artifacts = Artifacts.needed_by(of_own, root)
-    facts = run_facts(of_own.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0)
+    facts = run_facts(of_own.runs[0], "id", "", "completed", artifacts, {}, None, {}, None, 5.0, {})
     assert facts["script"] == "experiments/put.lua" and artifacts.are_those_of(facts)
     (scripts / "put.lua").write_text("-- the project's, which is another one")
     assert artifacts.are_those_of(facts)

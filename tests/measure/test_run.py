@@ -311,9 +311,7 @@ def test_second_measurement_beside_the_first_is_refused(project):
 
 def test_profiled_run_carries_collapsed_stacks_and_flame_graphs(project):
     code, _, err = project.finished(
-        project.kvstudy(
-            "run", project.experiment(profile=["cpu", "alloc", "lock"], rate=2000, duration="2500ms")
-        )
+        project.kvstudy("run", project.experiment(profile=["cpu", "alloc", "lock"], rate=2000, duration="6s"))
     )
     assert code == 0, err
     latency, profiled = sealed_runs(project.raw)

@@ -11,6 +11,8 @@ from kvstudy.subject.evidence.profiler import Profiler
 from kvstudy.subject.evidence.slow_profile import slow_seconds
 from kvstudy.subject.jdk import Jdk
 
+ALWAYS = (0.0, 1e12)
+
 
 def _log(path, *rows):
     """``rows``: (tag, second, length in seconds, latency in microseconds)."""
@@ -30,7 +32,7 @@ def test_the_slowest_fifth_of_the_seconds_is_taken_in_their_order(tmp_path):
         tmp_path / "latency.hlog",
         *(("response", second, 1.0, 9000 if second in (3, 7) else 100 + second) for second in range(10)),
     )
-    assert slow_seconds(log) == [(1003.0, 1004.0), (1007.0, 1008.0)]
+    assert slow_seconds(log, ALWAYS) == [(1003.0, 1004.0), (1007.0, 1008.0)]
 
 
 def test_a_short_run_has_one_slow_second_and_warm_up_and_the_rest_of_a_second_do_not_count(tmp_path):
@@ -42,7 +44,7 @@ def test_a_short_run_has_one_slow_second_and_warm_up_and_the_rest_of_a_second_do
         ("service", 1, 1.0, 900),
         ("response", 3, 0.03, 80000),
     )
-    assert slow_seconds(log) == [(1002.0, 1003.0)]
+    assert slow_seconds(log, ALWAYS) == [(1002.0, 1003.0)]
 
 
 def test_shorter_intervals_are_judged_by_their_seconds(tmp_path):
@@ -55,17 +57,28 @@ def test_shorter_intervals_are_judged_by_their_seconds(tmp_path):
         ),
         ("response", 10, 0.02, 80000),
     )
-    assert slow_seconds(log) == [(1003.0, 1004.0), (1007.0, 1008.0)]
+    assert slow_seconds(log, ALWAYS) == [(1003.0, 1004.0), (1007.0, 1008.0)]
 
 
 def test_a_closed_loop_is_judged_by_service_time(tmp_path):
     assert slow_seconds(
-        _log(tmp_path / "latency.hlog", ("service", 0, 1.0, 100), ("service", 1, 1.0, 500))
+        _log(tmp_path / "latency.hlog", ("service", 0, 1.0, 100), ("service", 1, 1.0, 500)), ALWAYS
     ) == [(1001.0, 1002.0)]
 
 
+def test_a_second_that_the_profiler_did_not_see_whole_is_none_of_its_slow_ones(tmp_path):
+    """Attached late, on a busy machine: of the slowest second it has nothing, of the next a part."""
+    log = _log(
+        tmp_path / "latency.hlog",
+        *(("response", second, 1.0, 9000 - 1000 * second) for second in range(5)),
+    )
+    assert slow_seconds(log, (1001.5, 1005.0)) == [(1002.0, 1003.0)]
+    assert slow_seconds(log, (1001.05, 1004.95)) == [(1001.0, 1002.0)], "a poll late, a poll early"
+    assert slow_seconds(log, (1004.5, 1009.0)) == []
+
+
 def test_without_a_log_there_is_no_slow_second(tmp_path):
-    assert slow_seconds(tmp_path / "latency.hlog") == []
+    assert slow_seconds(tmp_path / "latency.hlog", ALWAYS) == []
 
 
 def test_slow_seconds_are_asked_of_a_recording_by_the_clock_of_its_host(tmp_path, monkeypatch):
@@ -80,7 +93,7 @@ def test_slow_seconds_are_asked_of_a_recording_by_the_clock_of_its_host(tmp_path
     monkeypatch.setattr(profiler, "_finished", finished)
     _log(tmp_path / "latency.hlog", ("response", 0, 1.0, 100), ("response", 1, 1.0, 900))
     Profiler(Jdk(Path("/jdk"), "25"), Path("/library.so"), Path("/converter.jar")).convert(
-        tmp_path / "profile.jfr", ("cpu",), tmp_path, clock_offset_s=-2.0
+        tmp_path / "profile.jfr", ("cpu",), tmp_path, clock_offset_s=-2.0, covered=(1002.0, 1004.05)
     )
     (slow,) = [argv for argv in asked if "--from" in argv]
     begin, end = (slow[slow.index(option) + 1] for option in ("--from", "--to"))

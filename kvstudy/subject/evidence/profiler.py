@@ -37,18 +37,25 @@ class Profiler:
     def stop(self, pid: int, recording: Path) -> None:
         self._agent(pid, f"stop,jfr,file={recording}")
 
-    def convert(self, recording: Path, events: tuple[str, ...], folder: Path, clock_offset_s: float) -> None:
+    def convert(
+        self,
+        recording: Path,
+        events: tuple[str, ...],
+        folder: Path,
+        clock_offset_s: float,
+        covered: tuple[float, float],
+    ) -> None:
         """``<event>.collapsed`` and ``<event>.flamegraph.html`` for every event, one process each; of cpu
         also its heat map, and both forms again for the slow seconds alone (``cpu_slow``), by the latency log
         that stands beside. ``clock_offset_s``: what has to be added to the recording's times to get the
-        log's."""
+        log's. ``covered``: begin and end of the recording, by its own clock."""
         for event in events:
             self.convert_event(recording, event, folder.joinpath)
         if "cpu" in events:
             self._convert(
                 ["--cpu", "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html"
             )
-            self._convert_slow(recording, folder, clock_offset_s)
+            self._convert_slow(recording, folder, clock_offset_s, covered)
 
     def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
         """The first line of ``convert``, for one event. ``file``: the path of a file by its name."""
@@ -60,9 +67,12 @@ class Profiler:
             file(f"{event}.flamegraph.html"),
         )
 
-    def _convert_slow(self, recording: Path, folder: Path, clock_offset_s: float) -> None:
+    def _convert_slow(
+        self, recording: Path, folder: Path, clock_offset_s: float, covered: tuple[float, float]
+    ) -> None:
         whole: Counter[str] = Counter()
-        for begin_s, end_s in slow_seconds(folder / "latency.hlog"):
+        by_log = covered[0] + clock_offset_s, covered[1] + clock_offset_s
+        for begin_s, end_s in slow_seconds(folder / "latency.hlog", by_log):
             part = folder / "cpu_slow.part"
             begin_ms, end_ms = (round((at_s - clock_offset_s) * 1000) for at_s in (begin_s, end_s))
             window = ["--from", str(begin_ms), "--to", str(end_ms)]
@@ -121,8 +131,15 @@ class AttachedProfiler:
     def stop(self, recording: Path) -> None:
         self.profiler.stop(self.pid, recording)
 
-    def convert(self, recording: Path, events: tuple[str, ...], folder: Path, clock_offset_s: float) -> None:
-        self.profiler.convert(recording, events, folder, clock_offset_s)
+    def convert(
+        self,
+        recording: Path,
+        events: tuple[str, ...],
+        folder: Path,
+        clock_offset_s: float,
+        covered: tuple[float, float],
+    ) -> None:
+        self.profiler.convert(recording, events, folder, clock_offset_s, covered)
 
     def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
         self.profiler.convert_event(recording, event, file)
