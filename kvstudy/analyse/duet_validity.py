@@ -26,6 +26,8 @@ ROUNDS_KEPT_MIN = 0.5  # of the rounds of a part after the first: of fewer the r
 GROWN_APART_MAX = 0.02  # by so much more may one side have been written to at one rate
 # of the machine's, by both sides together: above it the kernel begins to take the files from its cache
 MEMORY_MAX_SHARE = 0.8
+COMPILERS_MAX_SHARE = 0.1  # of a side's CPU: above it code is compared that is still interpreted in part
+COMPILERS = "compilers_done"
 ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = (
     "alive",
     "orderly",
@@ -76,6 +78,7 @@ def check(
         _memory(ends, run.machine),
         *_grown_apart(counted),
         _generator(generators, run.facts["primary"]["measure"]),
+        _compilers(counted),
         _undisturbed(run),
         _clock(run),
     ]
@@ -174,6 +177,23 @@ def _order(counted: pd.DataFrame) -> Check:
         for of_a, count in by_part
     )
     return Check("turns_balanced", PASS if fine else WARN, observed, required)
+
+
+def _compilers(counted: pd.DataFrame) -> Check | None:
+    """Marks: how a service starts may be what is asked. What compilers take is in no CPU per request, but
+    latency and rate are those of code that waits to be compiled. None where no side has compilers."""
+    known = counted[(counted["left_out"] != FIRST) & counted["compiler_ns"].notna() & (counted["cpu_ns"] > 0)]
+    if known.empty:
+        return None
+    sums = known.groupby([*PART, "side"])[["compiler_ns", "cpu_ns"]].sum()
+    shares = (sums["compiler_ns"] / sums["cpu_ns"]).groupby("side").max()
+    return Check(
+        COMPILERS,
+        PASS if shares.max() <= COMPILERS_MAX_SHARE else WARN,
+        ", ".join(f"{side} {share:.0%}" for side, share in shares.items()),
+        f"the JVM's compilers took ≤ {COMPILERS_MAX_SHARE:.0%} of a side's CPU in its slices: else `warm_up` "
+        "was short",
+    )
 
 
 def _memory(ends: dict, machine: dict) -> Check:

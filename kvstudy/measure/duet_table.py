@@ -7,6 +7,7 @@ from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.looks import FIRST_LOOK, LAST_LOOK
 from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import SAME
+from kvstudy.analyse.duet_validity import COMPILERS
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.validity import FAIL, PASS
 from kvstudy.record.run_folder import SealedRun
@@ -124,7 +125,7 @@ def _to_come(one: MeasureResult, launch_s: float) -> str:
 
 def _notes(found: Duet) -> list[str]:
     """What the answers are not of."""
-    return [*_missing(found), *_odd(found), *_left_out(found)]
+    return [*_missing(found), *_odd(found), *_compiling(found), *_left_out(found)]
 
 
 def _odd(found: Duet) -> list[str]:
@@ -135,6 +136,17 @@ def _odd(found: Duet) -> list[str]:
         if one.odd and one.is_typical
     ]
     return [f"  odd launches, which weigh less than half: {'; '.join(counts)}"] if counts else []
+
+
+def _compiling(found: Duet) -> list[str]:
+    checks = found.tables.duet_validity
+    seen = checks[(checks["check"] == COMPILERS) & (checks["verdict"] != PASS)]["observed"]
+    if seen.empty:
+        return []
+    return [
+        f"  code was still being compiled in {len(seen)} of {_launches(len(found.tables.duets))}, which took "
+        f"{seen.iloc[-1]} of the CPU in the last of them: a longer `warm_up` compares compiled code"
+    ]
 
 
 def _left_out(found: Duet) -> list[str]:

@@ -233,7 +233,12 @@ def test_an_order_that_is_always_the_same_marks_the_launch_since_it_may_have_bee
 
 @pytest.mark.parametrize(
     ("column", "value", "check"),
-    [("late", 50, "rate_held_b"), ("answered", 900, "stores_alike"), ("idle_cpu_ns", 2e8, "rounds_kept")],
+    [
+        ("late", 50, "rate_held_b"),
+        ("answered", 900, "stores_alike"),
+        ("idle_cpu_ns", 2e8, "rounds_kept"),
+        ("compiler_ns", 5e6, "compilers_done"),
+    ],
 )
 def test_what_only_marks_a_launch(make, column, value, check):
     run = make(1, parts={("put", "rate"): slices(**{column: value})})

@@ -52,6 +52,16 @@ def test_odd_launches_are_told_and_groups_are_an_answer(found):
     assert progress_lines(replace(duet, results=[grouped, *rest]), 30.0)
 
 
+def test_code_that_is_still_being_compiled_is_told_with_its_remedy(found):
+    duet = found(launches=2, parts={("put", "rate"): slices(compiler_ns=5e6)})
+    told = (
+        "code was still being compiled in 2 of 2 launches, which took b 25% of the CPU in the last of them: "
+        "a longer `warm_up` compares compiled code"
+    )
+    assert told in [one.strip() for one in progress_lines(duet, 30.0)]
+    assert told in table_lines(duet, "over", markdown=True)
+
+
 def test_launches_that_count_without_any_value_are_not_said_not_to_count(found):
     duet = found(launches=2, parts={("put", "rate"): slices(3)})
     assert duet.counted == 2 and not duet.results

@@ -54,8 +54,8 @@ WORKLOADS = ("get", "put")
 SAME_PERCENT = 5.0
 TINY_USUAL_NS = 20_000
 LAUNCHES_WHEN_BUSY = 8  # a false word is as likely by then as after more: error is spent by launches
-# A launch is one observation however long it is: slices of 0.3 s and a short warm-up make it 20 s long. That
-# is enough of p50 and CPU; p99 is a millisecond and more as long as both JVMs compile, which is 13 s.
+# Slices of 0.3 s and a short warm-up make a launch 20 s long. That is enough of p50; p99 is a millisecond and
+# more as long as both JVMs compile, which is 13 s.
 SHORT = {
     "warm_up": "5s",
     "pairs": 10,
@@ -63,6 +63,9 @@ SHORT = {
     "counted": "300ms",
     "profile": [],
 }
+# Launches differ little in CPU (0.6 %), pairs of slices of a launch much (8 to 10 %, more with flushes): a
+# longer launch tells more for its time than two short ones, whose start and warm-up are paid twice.
+PAIRS_OF_CPU = 30
 EVERY, WAIT_NS = 50, 1_000_000
 AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
 OUTCOMES = {
@@ -74,7 +77,6 @@ PLACEMENTS = {
     SHARED: "the services and the generator on the same cores",
 }
 TITLE = "# What duets say of planted changes"
-CONDITIONS = QUIET, FEW, BUSY = "quiet", "few launches", "beside other work"
 Key = tuple[str, str, int, bool]  # kind, workload, number, whether the machine was quiet
 
 
@@ -82,7 +84,7 @@ Key = tuple[str, str, int, bool]  # kind, workload, number, whether the machine 
 class Kind:
     """``share``: of what ``of`` (a measure) is without a change, burned by every request of side b.
     ``primary``: the measure that is asked about, as an experiment names it; ``right``: its right words;
-    ``warm_up``: of each launch."""
+    ``warm_up`` and ``pairs`` of slices: of each launch."""
 
     name: str
     told: str
@@ -92,6 +94,7 @@ class Kind:
     of: str = launches.CPU
     waits: bool = False
     warm_up: str = SHORT["warm_up"]
+    pairs: int = SHORT["pairs"]
 
     @property
     def measure(self) -> str:
@@ -119,8 +122,8 @@ class Result:
 @dataclass(frozen=True)
 class Outcome:
     """What one finished duet said: a line of the file of outcomes. ``launches``: all that were begun;
-    ``at_most``: how many it might have had, None where only the time ended it; ``widths``: by measure, see
-    ``_widths``; ``is_quiet``: nobody worked on the machine meanwhile."""
+    ``at_most``: how many it might have had, None where only the time ended it; ``pairs``: of slices of each;
+    ``widths``: by measure, see ``_widths``; ``is_quiet``: nobody worked on the machine meanwhile."""
 
     kind: str
     workload: str
@@ -136,6 +139,7 @@ class Outcome:
     widths: dict[str, tuple[float, float]]
     is_quiet: bool = True
     at_most: int | None = None
+    pairs: int = SHORT["pairs"]
 
     @property
     def key(self) -> Key:
@@ -151,8 +155,8 @@ class Outcome:
 
 
 KINDS = (
-    Kind("nothing", "nothing", "cpu", ("the same",)),
-    Kind("cpu-5", "5 % of CPU per request", "cpu", ("dearer",), 0.05, launches.CPU),
+    Kind("nothing", "nothing", "cpu", ("the same",), pairs=PAIRS_OF_CPU),
+    Kind("cpu-5", "5 % of CPU per request", "cpu", ("dearer",), 0.05, launches.CPU, pairs=PAIRS_OF_CPU),
     Kind("p50-5", "5 % of p50", "p50", ("slower",), 0.05, launches.P50),
     Kind("p50-3", "3 % of p50", "p50", ("slower",), 0.03, launches.P50),
     Kind("wait", f"every {EVERY}th request waits 1 ms", "p99", ("slower",), waits=True, warm_up="15s"),
@@ -328,11 +332,17 @@ def outcome_of(
         widths=widths,
         is_quiet=not given.busy,
         at_most=_at_most(kind, given),
+        pairs=_pairs(kind, given),
     )
 
 
 def _at_most(kind: Kind, given: argparse.Namespace) -> int | None:
     return given.launches or (LAUNCHES_WHEN_BUSY if given.busy and not kind.is_changed else None)
+
+
+def _pairs(kind: Kind, given: argparse.Namespace) -> int:
+    """Beside other work the question is a false word, and a short launch asks it as well."""
+    return SHORT["pairs"] if given.busy else kind.pairs
 
 
 def planned(
@@ -348,10 +358,10 @@ def planned(
         "gap": "10ms",
         "launches": 1,
     }
-    # What is asked of a changed one is a measure at the rate; of nothing, whether any of all is false.
-    asked = {"closed_pairs": 0 if kind.is_changed else 6, "until": "all" if given.busy else "primary"}
+    # Beside other work it is asked whether a word about any measure is false; else one at the rate is.
+    asked = {"closed_pairs": 6, "until": "all"} if given.busy else {"closed_pairs": 0, "until": "primary"}
     compare_as = {"primary": kind.primary, "within": given.within} | SHORT | asked
-    compare_as |= {"warm_up": kind.warm_up}
+    compare_as |= {"warm_up": kind.warm_up, "pairs": _pairs(kind, given)}
     compare_as |= {"launches": most} if (most := _at_most(kind, given)) else {}
     compare_as |= tiny if given.tiny else {}
     experiment = Experiment.from_parameters(
@@ -421,29 +431,27 @@ def table(known: list[Outcome], kinds: list[Kind], workloads: list[str], placeme
     ]
     for kind in kinds:
         for workload in workloads:
-            for is_quiet, beside in ((True, ""), (False, ", beside other work")):
+            for conditions in _all_conditions(known):
                 outcomes = [
                     one
                     for one in known
-                    if (one.kind, one.workload, one.is_quiet) == (kind.name, workload, is_quiet)
+                    if (one.kind, one.workload, _conditions(one)) == (kind.name, workload, conditions)
                 ]
                 if outcomes:
-                    lines.append(_row(kind, workload + beside, outcomes))
+                    lines.append(_row(kind, f"{workload}, {conditions}", outcomes))
+    nothing = [one for one in known if one.kind == KINDS[0].name and one.workload in workloads]
+    ways = _all_conditions(nothing)
     lines += [
         "",
         (
             "Without a change, by measure: words asked for and false ones (any but *the same* and *cannot "
-            "tell*), and how often *the same*: of duets on a quiet machine that only the time ended, and of "
-            "those that had few launches, on a quiet machine and beside other work."
+            "tell*), and how often *the same*. Duets of few launches or beside other work are over too early "
+            "for it."
         ),
         "",
-        (
-            "| measure | asked for | false | the same, quiet | the same, few launches | "
-            "the same, beside other work | cannot tell |"
-        ),
-        "|---|---|---|---|---|---|---|",
+        f"| measure | asked for | false | {' | '.join(f'the same, {one}' for one in ways)} | cannot tell |",
+        "|---|---|---|" + "---|" * len(ways) + "---|",
     ]
-    nothing = [one for one in known if one.kind == KINDS[0].name and one.workload in workloads]
     for loop, measures in launches.MEASURES.items():
         for measure in measures:
             words = [
@@ -453,35 +461,44 @@ def table(known: list[Outcome], kinds: list[Kind], workloads: list[str], placeme
             ]
             if words:
                 unknown = sum(word == CANNOT_TELL for _, word in words)
-                same = {
-                    which: [word.startswith("the same") for conditions, word in words if conditions == which]
-                    for which in CONDITIONS
-                }
+                same = [
+                    [word.startswith("the same") for conditions, word in words if conditions == way]
+                    for way in ways
+                ]
                 lines.append(
-                    f"| {measure} ({loop}) | {len(words)} | "
-                    f"{len(words) - sum(map(sum, same.values())) - unknown} | "
-                    f"{' | '.join(f'{sum(one)} of {len(one)}' for one in same.values())} | {unknown} |"
+                    f"| {measure} ({loop}) | {len(words)} | {len(words) - sum(map(sum, same)) - unknown} | "
+                    f"{' | '.join(f'{sum(one)} of {len(one)}' for one in same)} | {unknown} |"
                 )
     lines += [
         "",
         (
             "Width of the interval (95 %, of a mean over launches) of the same launches, taken as pairs "
-            "and as two heaps of launches:"
+            "and as two heaps of launches, without a change on a quiet machine:"
         ),
         "",
-        "| measure | pairs | heaps | heaps / pairs, median (smallest – largest) of duets |",
-        "|---|---|---|---|",
+        "| measure | pairs of slices a launch | duets | pairs | heaps | heaps / pairs, median (all) |",
+        "|---|---|---|---|---|---|",
     ]
     for measure in (launches.P50, launches.CPU):
-        widths = [one.widths[measure] for one in nothing if measure in one.widths and one.is_quiet]
-        if widths:
-            ratios = [heaps / pairs for pairs, heaps in widths]
-            lines.append(
-                f"| {measure} | {statistics.median(pairs for pairs, _ in widths):.1%} | "
-                f"{statistics.median(heaps for _, heaps in widths):.1%} | "
-                f"{statistics.median(ratios):.1f} ({min(ratios):.1f} – {max(ratios):.1f}) |"
-            )
+        for pairs in sorted({one.pairs for one in nothing}):
+            widths = [
+                one.widths[measure]
+                for one in nothing
+                if measure in one.widths and one.is_quiet and one.pairs == pairs
+            ]
+            if widths:
+                ratios = [heaps / of_pairs for of_pairs, heaps in widths]
+                lines.append(
+                    f"| {measure} | {pairs} | {len(widths)} | "
+                    f"{statistics.median(of_pairs for of_pairs, _ in widths):.1%} | "
+                    f"{statistics.median(heaps for _, heaps in widths):.1%} | "
+                    f"{statistics.median(ratios):.1f} ({min(ratios):.1f} – {max(ratios):.1f}) |"
+                )
     return lines
+
+
+def _all_conditions(known: list[Outcome]) -> list[str]:
+    return sorted({_conditions(one) for one in known})
 
 
 def _row(kind: Kind, workload: str, outcomes: list[Outcome]) -> str:
@@ -508,9 +525,9 @@ def _row(kind: Kind, workload: str, outcomes: list[Outcome]) -> str:
 
 
 def _conditions(outcome: Outcome) -> str:
-    if not outcome.is_quiet:
-        return BUSY
-    return QUIET if outcome.at_most is None else FEW
+    beside = "" if outcome.is_quiet else ", beside other work"
+    few = f", {outcome.at_most} launches at most" if outcome.at_most is not None else ""
+    return f"{outcome.pairs} pairs{few}{beside}"
 
 
 def _shares(kind: Kind, outcomes: list[Outcome]) -> str:

@@ -17,7 +17,9 @@ a tenth to two thirds. A mean and its t interval then decide nothing of the othe
   that of a t test. So it is with fewer than FEWEST launches, and where most of them agree to RESOLUTION:
   their scale is not known.
 - Nothing is typical when more than ODD_MOST of the launches are odd, or stand apart on one side. Then a value
-  is excluded only where it is farther from all launches than half of what these lie apart.
+  is excluded where it is farther from all launches than half of what these lie apart. So is one that all of
+  them lie on one side of: by a sign test, and by a t test of the half of them that is nearer to it, since
+  that half may be a group with no difference, all of whose launches lie on one side by chance.
 - Odd launches vote. Where half of all launches are odd, the first ones may show few of them. So a value
   that an odd launch contradicts is excluded only where a sign test excludes it too. Against are the odd
   launches of that side.
@@ -49,12 +51,49 @@ _SLOPES_MIN = 1.5  # below it, the launches near the estimate are too few to kno
 
 
 @dataclass(frozen=True)
+class Half:
+    """Of the launches. ``outermost``: the one that is farthest from the other half; ``spread``: the standard
+    deviation of these ``count``."""
+
+    outermost: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    count: int
+
+    @classmethod
+    def of(cls, ordered: np.ndarray) -> "Half":
+        """``ordered``: the launches of each row, the outermost one first."""
+        count = -(-ordered.shape[1] // 2)
+        nearer = ordered[:, :count]
+        spread = nearer.std(axis=1, ddof=1) if count > 1 else np.full(len(nearer), np.inf)
+        return cls(ordered[:, 0], nearer.mean(axis=1), np.maximum(spread, RESOLUTION), count)
+
+    def p(self, value: float) -> np.ndarray:
+        """Of a t test, two-sided, that its mean is this."""
+        return 2 * stats.t.sf(np.abs(self.mean - value) / self._error, self._freedom)
+
+    def excluded_from(self, p: float) -> np.ndarray:
+        """How far from the mean, away from the other half, values begin whose p is smaller, and which lie
+        clearly beyond the outermost launch."""
+        reach = stats.t.isf(p / 2, self._freedom) * self._error
+        return np.maximum(reach, np.abs(self.outermost - self.mean) + CLEAR * self.spread)
+
+    @property
+    def _error(self) -> np.ndarray:
+        return self.spread / math.sqrt(self.count)
+
+    @property
+    def _freedom(self) -> int:
+        return max(1, self.count - 1)
+
+
+@dataclass(frozen=True)
 class Typical:
     """One number per row. ``error`` of ``location``, with ``freedom`` degrees of freedom. ``odd``: launches
     that weigh less than ODD, also where nothing ``is_typical``. ``below``, ``above``: those that vote, of
     ``launches``. ``lowest``, ``highest``: how far these reach, their own scale included; infinitely far
-    inside where there are none. ``least``, ``most``: of all launches,
-    and half as far again as these lie apart."""
+    inside where there are none. ``least``, ``most``: of all launches, and half as far again as these lie
+    apart. ``lower``, ``upper``: the half of the launches that is lower, and the one that is higher."""
 
     launches: int
     location: np.ndarray
@@ -67,11 +106,13 @@ class Typical:
     highest: np.ndarray
     least: np.ndarray
     most: np.ndarray
+    lower: "Half"
+    upper: "Half"
     is_typical: np.ndarray
 
     def p(self, value: float) -> np.ndarray:
-        """Two-sided, that this is the typical log ratio; where nothing is typical, 1 of a value among or
-        near the launches."""
+        """Two-sided, that this is the typical log ratio; where nothing is typical, that of ``p_aside`` of a
+        value among or near the launches."""
         found = 2 * stats.t.sf(np.abs(self.location - value) / self.error, self.freedom)
         against = np.where(
             self.location > value,
@@ -79,7 +120,23 @@ class Typical:
             np.where(self.highest >= value, self._votes(self.above), 0.0),
         )
         among = (self.least <= value) & (value <= self.most)
-        return np.where(among & ~self.is_typical, 1.0, np.maximum(found, np.minimum(1.0, 2 * against)))
+        typical = np.maximum(found, np.minimum(1.0, 2 * against))
+        apart = np.minimum(np.where(among, 1.0, typical), self.p_aside(value))
+        return np.where(self.is_typical, typical, apart)
+
+    def p_aside(self, value: float) -> np.ndarray:
+        """That the launches lie on both sides of a value, where all lie on one and clearly: the larger p of a
+        sign test and of two t tests, since there are two halves that might be the nearer one."""
+        nearer = np.where(self.lower.outermost - CLEAR * self.lower.spread > value, self.lower.p(value), 1.0)
+        nearer = np.where(
+            self.upper.outermost + CLEAR * self.upper.spread < value, self.upper.p(value), nearer
+        )
+        return np.maximum(np.minimum(1.0, 2 * nearer), self.p_of_signs)
+
+    @property
+    def p_of_signs(self) -> float:
+        """Two-sided, of launches that all lie on one side."""
+        return 2.0 ** (1 - self.launches)
 
     def p_same(self, margin: float) -> np.ndarray:
         """The larger of two one-sided ones, that it lies beyond either margin; where nothing is typical, 1 if
@@ -96,9 +153,14 @@ class Typical:
         low, high = self.location - width, self.location + width
         low = np.where(2 * self._votes(self.below) > p, np.minimum(low, self.lowest), low)
         high = np.where(2 * self._votes(self.above) > p, np.maximum(high, self.highest), high)
+        if self.p_of_signs <= p:
+            lowest = self.lower.mean - self.lower.excluded_from(p / 2)
+            highest = self.upper.mean + self.upper.excluded_from(p / 2)
+        else:
+            lowest, highest = -np.inf, np.inf
         return (
-            np.where(self.is_typical, low, np.minimum(low, self.least)),
-            np.where(self.is_typical, high, np.maximum(high, self.most)),
+            np.where(self.is_typical, low, np.maximum(lowest, np.minimum(low, self.least))),
+            np.where(self.is_typical, high, np.minimum(highest, np.maximum(high, self.most))),
         )
 
     def interval_of_another(self, p: float, chance: float) -> tuple[np.ndarray, np.ndarray]:
@@ -134,6 +196,7 @@ def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typ
     aside = voting.any(axis=1)
     below, above = voting & (logs < location[:, None]), voting & (logs > location[:, None])
     spread = np.maximum(logs.std(axis=1, ddof=1), RESOLUTION)
+    ordered = np.sort(logs, axis=1)
     return Typical(
         launches=count,
         location=np.where(aside, location, logs.mean(axis=1)),
@@ -146,6 +209,8 @@ def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typ
         highest=np.where(above, logs, -np.inf).max(axis=1) + CLEAR * scale,
         least=logs.min(axis=1) - np.ptp(logs, axis=1) / 2,
         most=logs.max(axis=1) + np.ptp(logs, axis=1) / 2,
+        lower=Half.of(ordered),
+        upper=Half.of(ordered[:, ::-1]),
         is_typical=is_typical,
     )
 

@@ -16,8 +16,8 @@ puts it is the same in all of its slices. Looks after each launch from FIRST_LOO
 
 *The same within X %* needs two one-sided tests at the same looks. The interval is that of all looks until
 now, each with its own limit, so it excludes 1 exactly where an uncorrected look has. Where no launch is
-typical now, it holds all launches, and what earlier looks said of a value among them is taken back. So is
-*the same* where the ratio itself is X % or more by now.
+typical now, it holds all launches, and what earlier looks said of a value that these do not exclude is taken
+back. So is *the same* where the ratio itself is X % or more by now.
 """
 
 import math
@@ -150,7 +150,7 @@ def looked_at(logs: Sequence[float], same_within: float, lost: Sequence[bool] | 
     # be outvoted by fewer launches than the interval is.
     is_beyond = bool(now.below[0] or now.above[0]) and (low <= -margin or high >= margin)
     taken_back = (
-        not now.is_typical[0] and now.least[0] <= 0 <= now.most[0],
+        not now.is_typical[0] and now.p(0.0)[0] > ALPHA,
         abs(ratio) >= margin
         or is_beyond
         or (not now.is_typical[0] and (now.least[0] <= -margin or now.most[0] >= margin)),
@@ -222,11 +222,12 @@ def _unknown(logs: np.ndarray, same_within: float) -> dict:
 
 def launches_to_come(one: MeasureResult, error: float = ALPHA) -> int | None:
     """Until the first look that decides if the ratio, the noise and the share of odd launches stay as they
-    are; None when LAST_LOOK does not, and where nothing is typical."""
+    are; None when LAST_LOOK does not. Where nothing is typical, until the sign test does, if all launches go
+    on to lie on one side."""
     if one.launches < 2 or math.isnan(one.noise):
         return max(1, looks.FIRST_LOOK - one.launches)
     if not one.is_typical:
-        return None
+        return _until_signs_decide(one, error)
     distance, margin = abs(math.log(one.ratio)), math.log1p(one.same_within)
     for count in range(max(one.launches + 1, looks.FIRST_LOOK), looks.LAST_LOOK + 1):
         width = one.noise / math.sqrt(count)
@@ -238,6 +239,15 @@ def launches_to_come(one: MeasureResult, error: float = ALPHA) -> int | None:
         if outvoted and (differs or same):
             return count - one.launches
     return None
+
+
+def _until_signs_decide(one: MeasureResult, error: float) -> int | None:
+    if one.last is None or one.last.p_aside(0.0)[0] > max(error, one.last.p_of_signs):
+        return None
+    later = range(max(one.launches + 1, looks.FIRST_LOOK), looks.LAST_LOOK + 1)
+    return next(
+        (count - one.launches for count in later if 2.0 ** (1 - count) <= looks.nominal_p(error, count)), None
+    )
 
 
 def could_find(now: Typical, error: float = ALPHA, below: float = 0.0, above: float = 0.0) -> np.ndarray:

@@ -219,6 +219,15 @@ def test_an_odd_launch_against_a_word_outvotes_few_others():
     assert found.low < np.exp(-0.4) and found.to_come == 7, "of 15, two may be against it"
 
 
+def test_launches_in_two_groups_that_all_agree_get_their_word_when_the_signs_suffice():
+    logs = [0.53, 0.12, 0.50, 0.13, 0.14, 0.41, 0.13, 0.10, 0.15, 0.20]
+    seven, eight = (stopping.measure_results(values(p50=logs[:n]), PRIMARY, 0.05)[0] for n in (7, 8))
+    assert (seven.word, seven.is_typical, seven.to_come) == (CANNOT_TELL, False, 1)
+    assert (eight.word, eight.is_typical, eight.in_groups) == (SLOWER, False, False) and eight.low > 1
+    beside = stopping.measure_results(values(p50=noisy(0.08, 10), p90=logs, cpu=logs), PRIMARY, 0.05)
+    assert {one.measure: one.word for one in beside}["p90"] == SLOWER, "ten do for what shares its error"
+
+
 def test_launches_in_two_groups_take_a_word_back_and_none_is_the_answer():
     logs = noisy(0.3, 7, 0.01) + noisy(0.0, 5, 0.01)
     assert words(p50=logs[:7])["p50"] == SLOWER

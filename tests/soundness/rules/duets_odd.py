@@ -174,6 +174,17 @@ SIMULATIONS = [
             ("the same within 5 % said where nothing differs", SAME, 1.0, 30, 0.95),
         )
     ),
+    *(
+        Simulation(
+            RULE,
+            f"half 12 % slower, half 50 % slower found within {count} launches",
+            _said(DIFFERS, halves(math.log(1.12), math.log(1.5)), count),
+            4000,
+            200,
+            at_least=goal,
+        )
+        for count, goal in ((10, 0.8), (15, 0.9))
+    ),
 ]
 
 
