@@ -141,9 +141,9 @@ OF_THE_SERVICE = frozenset(
 # the plan's. A closed loop has as many as the service answers: there they are its outcome.
 _FOLLOWS = frozenset({"samples"})
 # What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait
-# longer every second.
+# longer every second; a profiler waits to be attached to a service whose cores are full.
 FOLLOWS_FROM_OVERLOAD = frozenset(
-    {"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors"}
+    {"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors", "profile_whole"}
 )
 
 

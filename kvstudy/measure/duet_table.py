@@ -129,22 +129,36 @@ def _notes(found: Duet) -> list[str]:
 
 
 def _odd(found: Duet) -> list[str]:
-    """Ratios are those of the typical launch; how many of each measure are not."""
+    """Ratios are those of the typical launch; how many of each measure are not, and where none is."""
     counts = [
         f"{one.workload} {_LOOPS[one.loop]} {one.measure}: {one.odd} of {one.launches}"
         for one in found.results
         if one.odd and one.is_typical
     ]
-    return [f"  odd launches, which weigh less than half: {'; '.join(counts)}"] if counts else []
+    apart = [
+        f"{one.workload} {_LOOPS[one.loop]} {one.measure}: {one.apart[0]:.3f} to {one.apart[1]:.3f}"
+        for one in found.results
+        if one.apart
+    ]
+    return [
+        *([f"  odd launches, which weigh less than half: {'; '.join(counts)}"] if counts else []),
+        *(
+            [f"  no launch is typical, but all agree; ratios of launches: {'; '.join(apart)}"]
+            if apart
+            else []
+        ),
+    ]
 
 
 def _compiling(found: Duet) -> list[str]:
-    checks = found.tables.duet_validity
-    seen = checks[(checks["check"] == COMPILERS) & (checks["verdict"] != PASS)]["observed"]
+    """Of the launches that count."""
+    checks, counted = found.tables.duet_validity, found.counted_runs
+    is_marked = (checks["check"] == COMPILERS) & (checks["verdict"] != PASS)
+    seen = checks[is_marked & checks["run_id"].isin(counted)]["observed"]
     if seen.empty:
         return []
     return [
-        f"  code was still being compiled in {len(seen)} of {_launches(len(found.tables.duets))}, which took "
+        f"  code was still being compiled in {len(seen)} of {_launches(len(counted))}, which took "
         f"{seen.iloc[-1]} of the CPU in the last of them: a longer `warm_up` compares compiled code"
     ]
 

@@ -165,18 +165,32 @@ class Run:
                     self._check(answers)
         finally:
             with shielded(), self._in_phase("stop", changes_outcome=False):
+                self._note_profiled()
                 fault = self._stopped()
         if fault:
             raise RunFailed(fault)
         self._write_evidence(folder, service.evidence())
-        offset_s = 0.0
-        if self._several_hosts and self._planned.profile:
-            self._crew.service.send(folder.path("latency.hlog"))  # by it the slow seconds are known
-            window_s = datetime.fromisoformat(self._phases["measure"]["start_utc"]).timestamp()
-            offset_s = self._several_hosts.clock_of_service(window_s) - window_s
-        for name, at_s in zip(("start_utc", "stop_utc"), service.profiled(), strict=False):
-            self._profiled[name] = _utc(datetime.fromtimestamp(at_s + offset_s, UTC))
-        service.convert(offset_s)
+        if self._planned.profile:
+            if self._several_hosts:  # by it the slow seconds are known
+                self._crew.service.send(folder.path("latency.hlog"))
+            begin_s = self._window_begin_s()
+            service.convert(self._clock_offset_s(), (begin_s, begin_s + configuration.measured_s))
+
+    def _window_begin_s(self) -> float:
+        return datetime.fromisoformat(self._phases["measure"]["start_utc"]).timestamp()
+
+    def _clock_offset_s(self) -> float:
+        """What has to be added to the time of the service's host to get that of the latency log."""
+        if not self._several_hosts or "measure" not in self._phases:
+            return 0.0
+        window_s = self._window_begin_s()
+        return self._several_hosts.clock_of_service(window_s) - window_s
+
+    def _note_profiled(self) -> None:
+        """From when to when, as far as it came."""
+        with suppress(HostLost):  # which is said already
+            for name, at_s in zip(("start_utc", "stop_utc"), self._service.profiled(), strict=False):
+                self._profiled[name] = _utc(datetime.fromtimestamp(at_s + self._clock_offset_s(), UTC))
 
     def _stopped(self) -> str | None:
         """What was not in order. Of a host that is lost nobody knows; what runs there ends by itself."""

@@ -25,11 +25,12 @@ from kvstudy.measure.progress import Second
 from kvstudy.measure.supervision import SupervisedLoad, Supervision, Timing
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import workloads_root
-from kvstudy.subject.evidence.profiler import AttachedProfiler
+from kvstudy.subject.evidence.profiler import AttachedProfiler, Seen
 from kvstudy.subject.protocol import Evidence, LiveSubject, Place
 
-# Attaching takes about this long; begun so much before the window, the profiler runs when the window begins.
-PROFILER_LEAD_S = 0.5
+# Attaching takes a third of a second, and longer on a busy machine; begun so much before the window, the
+# profiler runs when the window begins. What it sees before is left out.
+PROFILER_LEAD_S = 1.0
 # The window ends as much behind its planned time as the generator needed to start; with its exit the profiler
 # is stopped in any case.
 PROFILER_LAG_S = 1.0
@@ -117,15 +118,13 @@ class Station(BaseStation):
     def evidence(self) -> Evidence:
         return self._subject.evidence()
 
-    def convert(self, clock_offset_s: float) -> None:
+    def convert(self, clock_offset_s: float, window: tuple[float, float]) -> None:
         """The profile, where this run has one. ``clock_offset_s``: what has to be added to this host's time
-        to get the latency log's."""
+        to get the latency log's; ``window``: begin and end of the measured one, by that log's clock."""
         if self._profiler and len(self._profiled) == 2:
-            recording = self._folder / PROFILE
-            begin_s, end_s = self._profiled
-            self._profiler.convert(
-                recording, self._planned.profile, self._folder, clock_offset_s, (begin_s, end_s)
-            )
+            begin_s, end_s = (at_s + clock_offset_s for at_s in self._profiled)
+            seen = Seen(clock_offset_s, window, (begin_s, end_s))
+            self._profiler.convert(self._folder / PROFILE, self._planned.profile, self._folder, seen)
 
     def profiled(self) -> list[float]:
         """When the profiler began and when it was ended, as far as it came: seconds since the epoch, by this
@@ -176,6 +175,8 @@ class Station(BaseStation):
         self._supervision = Supervision(
             timing, self._subject, self._here.messages, entered or _ignored, tick or _ignored
         )
+        if measured and self._subject and self._planned.profile and command.measures_from_s < PROFILER_LEAD_S:
+            self._start_profiler()  # wrk and wrk2 measure from their start
         return self._supervision.run_generator(
             self._configuration.generator,
             command,
@@ -209,23 +210,23 @@ class Station(BaseStation):
     def _agenda(self, window: float, end: float) -> list[tuple[float, Callable[[], None]]]:
         """What has to be done to the subject while it is measured, by time."""
         subject, agenda = self._subject, []
-        if events := self._planned.profile:
-            self._profiler = profiler = subject.profiler
-            recording = (self._folder / PROFILE).resolve()
-
-            def start() -> None:
-                profiler.start(events, recording)
-                self._profiled.append(time.time())
-
-            def stop() -> None:
-                self._profiled.append(time.time())
-                profiler.stop(recording)
-
-            agenda += [(window - PROFILER_LEAD_S, start), (end + PROFILER_LAG_S, stop)]
+        if self._planned.profile:
+            if not self._profiler:
+                agenda.append((window - PROFILER_LEAD_S, self._start_profiler))
+            agenda.append((end + PROFILER_LAG_S, self._stop_profiler))
         if pause := self._configuration.pause:
             agenda.append((window + pause["at"], lambda: subject.send(SIGSTOP)))
             agenda.append((window + pause["at"] + pause["length"], lambda: subject.send(SIGCONT)))
         return sorted(agenda, key=lambda entry: entry[0])
+
+    def _start_profiler(self) -> None:
+        self._profiler = self._subject.profiler
+        self._profiler.start(self._planned.profile, (self._folder / PROFILE).resolve())
+        self._profiled.append(time.time())
+
+    def _stop_profiler(self) -> None:
+        self._profiled.append(time.time())
+        self._profiler.stop((self._folder / PROFILE).resolve())
 
 
 def _ignored(*_what: object) -> None:

@@ -125,7 +125,12 @@ def doubt(one: MeasureResult) -> str:
 def odd(one: MeasureResult) -> str:
     """How many launches the answer is not of; "" where there is none."""
     if not one.is_typical:
-        return f"No launch is typical: {words.counted(one.launches, 'launch')} fall into groups. "
+        agree = (
+            f", which agree: their ratios are {one.apart[0]:.2f} to {one.apart[1]:.2f}, and this is the mean"
+            if one.apart
+            else ""
+        )
+        return f"No launch is typical: {words.counted(one.launches, 'launch')} fall into groups{agree}. "
     if not one.odd:
         return ""
     weigh = "weighs" if one.odd == 1 else "weigh"

@@ -106,6 +106,12 @@ def test_a_run_that_violates_one_check_fails_that_one_alone(name, verdict, chang
     assert worst(check(replace(GOOD, **change))) == verdict
 
 
+def test_a_profile_that_began_late_beside_an_overload_leaves_the_run_to_the_service():
+    late = replace(GOOD, profiled_share=0.5)
+    assert excluded(check(late)) == OUTSIDE
+    assert excluded(check(replace(late, achieved_rate_rps=900.0))) == SERVICE
+
+
 def test_every_check_has_a_run_that_fails_or_warns_it():
     assert {rule.__name__ for rule in CHECKS} == {name for name, _, _ in BAD}
 

@@ -4,13 +4,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "analyse"))
 from duet_maker import DuetMaker, slices
 
+from kvstudy.analyse.comparison.location import typical_launch
 from kvstudy.analyse.comparison.looks import LAST_LOOK
-from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
+from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME, SLOWER
 from kvstudy.analyse.duets import duet_of
 from kvstudy.measure.duet_table import nothing_to_come, progress_lines, table_lines, undecided
 from kvstudy.record.run_folder import sealed_runs
@@ -50,6 +52,18 @@ def test_odd_launches_are_told_and_groups_are_an_answer(found):
     lines = "\n".join(table_lines(replace(duet, results=[grouped, *rest]), "over"))
     assert "cannot tell: launches fall into groups" in lines and "odd launches" not in lines
     assert progress_lines(replace(duet, results=[grouped, *rest]), 30.0)
+
+
+def test_groups_that_agree_are_told_beside_their_word(found):
+    duet = found()
+    logs = np.array([[0.53, 0.12, 0.50, 0.13, 0.14, 0.41, 0.13, 0.10]])
+    (first, *rest) = duet.results
+    agreed = replace(first, is_typical=False, word=SLOWER, last=typical_launch(logs))
+    lines = "\n".join(table_lines(replace(duet, results=[agreed, *rest]), "over"))
+    assert (
+        "no launch is typical, but all agree; ratios of launches: put at the rate p50: 1.105 to 1.699"
+        in lines
+    )
 
 
 def test_code_that_is_still_being_compiled_is_told_with_its_remedy(found):

@@ -23,6 +23,9 @@ def test_how_much_five_percent_are_is_never_taken_from_another_machine():
         for machine in (script.this_machine(), "another processor")
     )
     known = {here.key: here}
-    usual = script.unchanged(known, here.workload, script.launches.P50)
+    usual = script.unchanged(known, here.workload, script.launches.P50, here.pairs)
     assert usual == here.of(script.launches.P50).a
-    assert script.unchanged({elsewhere.key: elsewhere}, here.workload, script.launches.P50) is None
+    assert (
+        script.unchanged({elsewhere.key: elsewhere}, here.workload, script.launches.P50, here.pairs) is None
+    )
+    assert script.unchanged(known, here.workload, script.launches.P50, 30) is None, "of longer launches"

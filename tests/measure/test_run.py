@@ -336,10 +336,12 @@ def test_profiled_run_carries_collapsed_stacks_and_flame_graphs(project):
 def test_wrk2_is_driven_by_its_own_command_line_and_read_from_its_text(project, monkeypatch):
     """loadgen takes wrk2's command line and prints its text: it stands for a wrk2 that this machine lacks."""
     monkeypatch.setenv("WRK2", str(loadgen_binary(project.root)))
-    experiment = project.experiment(generator="wrk2", duration="3s", warm_up="1s")
+    experiment = project.experiment(generator="wrk2", duration="3s", warm_up="1s", profile=["cpu"])
     code, _, err = project.finished(project.kvstudy("run", experiment))
     assert code == 0, err
-    (run,) = sealed_runs(project.raw)
+    run, profiled = sealed_runs(project.raw)
+    noted, measured = profiled.facts["profiler"], profiled.facts["phases"]["measure"]
+    assert noted["start_utc"] <= measured["start_utc"], "it measures from its start, and attaching takes time"
     assert run.facts["generator"] == "wrk2" and not run.has("generator.json")
     assert run.text("generator.cmd").count("-U") == 2
     assert "Uncorrected Latency" in run.text("generator.txt")

@@ -52,7 +52,7 @@ from kvstudy.subject.jdk import find_jdk
 NAME = "duet-power"
 WORKLOADS = ("get", "put")
 SAME_PERCENT = 5.0
-TINY_USUAL_NS = 20_000
+TINY_USUAL_NS, TINY_PAIRS = 20_000, 5
 LAUNCHES_WHEN_BUSY = 8  # a false word is as likely by then as after more: error is spent by launches
 # Slices of 0.3 s and a short warm-up make a launch 20 s long. That is enough of p50; p99 is a millisecond and
 # more as long as both JVMs compile, which is 13 s.
@@ -77,7 +77,7 @@ PLACEMENTS = {
     SHARED: "the services and the generator on the same cores",
 }
 TITLE = "# What duets say of planted changes"
-Key = tuple[str, str, int, bool]  # kind, workload, number, whether the machine was quiet
+Key = tuple[str, str, int, bool, int]  # kind, workload, number, whether the machine was quiet, pairs a launch
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Outcome:
 
     @property
     def key(self) -> Key:
-        return self.kind, self.workload, self.number, self.is_quiet
+        return self.kind, self.workload, self.number, self.is_quiet, self.pairs
 
     @classmethod
     def from_line(cls, line: str) -> "Outcome":
@@ -211,7 +211,8 @@ def main() -> None:
             for workload in workloads:
                 for kind in kinds:
                     wanted = given.changed if kind.is_changed else given.unchanged
-                    if number <= wanted and (kind.name, workload, number, not given.busy) not in known:
+                    key = kind.name, workload, number, not given.busy, _pairs(kind, given)
+                    if number <= wanted and key not in known:
                         found = measure(root, agent, kind, workload, number, known, given)
                         if found:
                             known[found.key] = found
@@ -277,7 +278,7 @@ def measure(
 ) -> Outcome | None:
     """None where nothing was found: then the duet was not asked, and is the next time. One of which too few
     launches counted for a word was not either."""
-    usual_ns = TINY_USUAL_NS if given.tiny else unchanged(known, workload, kind.of)
+    usual_ns = TINY_USUAL_NS if given.tiny else unchanged(known, workload, kind.of, _pairs(kind, given))
     if kind.share and usual_ns is None:
         print(
             f"{workload} {kind.name} {number}: left out, since no duet without a change counts here yet: "
@@ -342,6 +343,8 @@ def _at_most(kind: Kind, given: argparse.Namespace) -> int | None:
 
 def _pairs(kind: Kind, given: argparse.Namespace) -> int:
     """Beside other work the question is a false word, and a short launch asks it as well."""
+    if given.tiny:
+        return TINY_PAIRS
     return SHORT["pairs"] if given.busy else kind.pairs
 
 
@@ -351,7 +354,6 @@ def planned(
     """The service beside itself, both with the agent, that of side b with the change."""
     tiny = {
         "warm_up": "200ms",
-        "pairs": 5,
         "closed_pairs": 2,
         "not_counted": "20ms",
         "counted": "80ms",
@@ -394,14 +396,15 @@ def planned(
     return replace(one, loads=loads, names=("as it is", "planted"))
 
 
-def unchanged(known: dict[Key, Outcome], workload: str, measure: str) -> float | None:
-    """What the measure was without a change in the newest duet on this machine while it was quiet, in ns:
-    within an hour the machine's host may make requests twice as dear. None where no duet says it."""
+def unchanged(known: dict[Key, Outcome], workload: str, measure: str, pairs: int) -> float | None:
+    """What the measure was without a change in the newest duet on this machine while it was quiet, with as
+    many pairs, in ns: within an hour the machine's host may make requests twice as dear, and p50 falls
+    while a launch goes on. None where no duet says it."""
     found = [
         one.a
-        for (kind, of, _, is_quiet), outcome in known.items()
+        for (kind, of, _, is_quiet, of_pairs), outcome in known.items()
         if is_quiet
-        and (kind, of) == (KINDS[0].name, workload)
+        and (kind, of, of_pairs) == (KINDS[0].name, workload, pairs)
         and outcome.machine == this_machine()
         and (one := outcome.of(measure))
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from hdrh.histogram import HdrHistogram
 
 from kvstudy.subject.evidence import profiler
-from kvstudy.subject.evidence.profiler import Profiler
+from kvstudy.subject.evidence.profiler import Profiler, Seen
 from kvstudy.subject.evidence.slow_profile import slow_seconds
 from kvstudy.subject.jdk import Jdk
 
@@ -92,9 +92,16 @@ def test_slow_seconds_are_asked_of_a_recording_by_the_clock_of_its_host(tmp_path
 
     monkeypatch.setattr(profiler, "_finished", finished)
     _log(tmp_path / "latency.hlog", ("response", 0, 1.0, 100), ("response", 1, 1.0, 900))
+    seen = Seen(-2.0, window=(1000.0, 1002.0), covered=(1000.0, 1002.05))
     Profiler(Jdk(Path("/jdk"), "25"), Path("/library.so"), Path("/converter.jar")).convert(
-        tmp_path / "profile.jfr", ("cpu",), tmp_path, clock_offset_s=-2.0, covered=(1002.0, 1004.05)
+        tmp_path / "profile.jfr", ("cpu",), tmp_path, seen
     )
-    (slow,) = [argv for argv in asked if "--from" in argv]
-    begin, end = (slow[slow.index(option) + 1] for option in ("--from", "--to"))
-    assert (begin, end) == ("1003000", "1004000"), "1001 to 1002 s by the log"
+    asked_for = {
+        Path(argv[-1]).name: tuple(argv[argv.index(option) + 1] for option in ("--from", "--to"))
+        for argv in asked
+        if "--from" in argv
+    }
+    slow = asked_for.pop("cpu_slow.part")
+    assert slow == ("1003000", "1004000"), "1001 to 1002 s by the log"
+    assert asked_for.keys() == {"cpu.collapsed", "cpu.flamegraph.html", "cpu.heatmap.html"}
+    assert set(asked_for.values()) == {("1002000", "1004000")}, "the measured window"

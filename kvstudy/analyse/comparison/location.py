@@ -18,8 +18,8 @@ a tenth to two thirds. A mean and its t interval then decide nothing of the othe
   their scale is not known.
 - Nothing is typical when more than ODD_MOST of the launches are odd, or stand apart on one side. Then a value
   is excluded where it is farther from all launches than half of what these lie apart. So is one that all of
-  them lie on one side of: by a sign test, and by a t test of the half of them that is nearer to it, since
-  that half may be a group with no difference, all of whose launches lie on one side by chance.
+  them lie on one side of: by a sign test, and by a t test of the nearest of them, as many as may be a group.
+  Such a group may have no difference, and its launches may lie on one side by chance.
 - Odd launches vote. Where half of all launches are odd, the first ones may show few of them. So a value
   that an odd launch contradicts is excluded only where a sign test excludes it too. Against are the odd
   launches of that side.
@@ -51,9 +51,9 @@ _SLOPES_MIN = 1.5  # below it, the launches near the estimate are too few to kno
 
 
 @dataclass(frozen=True)
-class Half:
-    """Of the launches. ``outermost``: the one that is farthest from the other half; ``spread``: the standard
-    deviation of these ``count``."""
+class End:
+    """The outermost launches on one side, as few as may be a group of their own: one more than ODD_MOST of
+    all. ``spread``: the standard deviation of these ``count``."""
 
     outermost: np.ndarray
     mean: np.ndarray
@@ -61,30 +61,23 @@ class Half:
     count: int
 
     @classmethod
-    def of(cls, ordered: np.ndarray) -> "Half":
+    def of(cls, ordered: np.ndarray) -> "End":
         """``ordered``: the launches of each row, the outermost one first."""
-        count = -(-ordered.shape[1] // 2)
-        nearer = ordered[:, :count]
-        spread = nearer.std(axis=1, ddof=1) if count > 1 else np.full(len(nearer), np.inf)
-        return cls(ordered[:, 0], nearer.mean(axis=1), np.maximum(spread, RESOLUTION), count)
+        count = group_size(ordered.shape[1])
+        some = ordered[:, :count]
+        spread = some.std(axis=1, ddof=1) if count > 1 else np.full(len(some), np.inf)
+        return cls(ordered[:, 0], some.mean(axis=1), np.maximum(spread, RESOLUTION), count)
 
-    def p(self, value: float) -> np.ndarray:
-        """Of a t test, two-sided, that its mean is this."""
-        return 2 * stats.t.sf(np.abs(self.mean - value) / self._error, self._freedom)
+    def p(self, value: float, count: int | None = None) -> np.ndarray:
+        """Of a t test, two-sided, that its mean is this; ``count``: if so many had this mean and spread."""
+        count = count or self.count
+        return 2 * stats.t.sf(np.abs(self.mean - value) / self.spread * math.sqrt(count), max(1, count - 1))
 
     def excluded_from(self, p: float) -> np.ndarray:
-        """How far from the mean, away from the other half, values begin whose p is smaller, and which lie
-        clearly beyond the outermost launch."""
-        reach = stats.t.isf(p / 2, self._freedom) * self._error
+        """How far from the mean, away from all launches, values begin whose p is smaller, and which lie
+        clearly beyond the outermost one."""
+        reach = stats.t.isf(p / 2, max(1, self.count - 1)) * self.spread / math.sqrt(self.count)
         return np.maximum(reach, np.abs(self.outermost - self.mean) + CLEAR * self.spread)
-
-    @property
-    def _error(self) -> np.ndarray:
-        return self.spread / math.sqrt(self.count)
-
-    @property
-    def _freedom(self) -> int:
-        return max(1, self.count - 1)
 
 
 @dataclass(frozen=True)
@@ -93,7 +86,7 @@ class Typical:
     that weigh less than ODD, also where nothing ``is_typical``. ``below``, ``above``: those that vote, of
     ``launches``. ``lowest``, ``highest``: how far these reach, their own scale included; infinitely far
     inside where there are none. ``least``, ``most``: of all launches, and half as far again as these lie
-    apart. ``lower``, ``upper``: the half of the launches that is lower, and the one that is higher."""
+    apart. ``lower``, ``upper``: the lowest launches, and the highest ones."""
 
     launches: int
     location: np.ndarray
@@ -106,8 +99,8 @@ class Typical:
     highest: np.ndarray
     least: np.ndarray
     most: np.ndarray
-    lower: "Half"
-    upper: "Half"
+    lower: End
+    upper: End
     is_typical: np.ndarray
 
     def p(self, value: float) -> np.ndarray:
@@ -125,18 +118,11 @@ class Typical:
         return np.where(self.is_typical, typical, apart)
 
     def p_aside(self, value: float) -> np.ndarray:
-        """That the launches lie on both sides of a value, where all lie on one and clearly: the larger p of a
-        sign test and of two t tests, since there are two halves that might be the nearer one."""
-        nearer = np.where(self.lower.outermost - CLEAR * self.lower.spread > value, self.lower.p(value), 1.0)
-        nearer = np.where(
-            self.upper.outermost + CLEAR * self.upper.spread < value, self.upper.p(value), nearer
-        )
-        return np.maximum(np.minimum(1.0, 2 * nearer), self.p_of_signs)
-
-    @property
-    def p_of_signs(self) -> float:
-        """Two-sided, of launches that all lie on one side."""
-        return 2.0 ** (1 - self.launches)
+        """That the launches lie on both sides of a value, where all lie on one, and clearly."""
+        above = self.lower.outermost - CLEAR * self.lower.spread > value
+        below = self.upper.outermost + CLEAR * self.upper.spread < value
+        nearer = np.where(above, self.lower.p(value), np.where(below, self.upper.p(value), 0.25))
+        return p_agreeing(nearer, self.launches)
 
     def p_same(self, margin: float) -> np.ndarray:
         """The larger of two one-sided ones, that it lies beyond either margin; where nothing is typical, 1 if
@@ -153,9 +139,9 @@ class Typical:
         low, high = self.location - width, self.location + width
         low = np.where(2 * self._votes(self.below) > p, np.minimum(low, self.lowest), low)
         high = np.where(2 * self._votes(self.above) > p, np.maximum(high, self.highest), high)
-        if self.p_of_signs <= p:
-            lowest = self.lower.mean - self.lower.excluded_from(p / 2)
-            highest = self.upper.mean + self.upper.excluded_from(p / 2)
+        if p_agreeing(np.zeros(1), self.launches)[0] <= p:
+            lowest = self.lower.mean - self.lower.excluded_from(p / 4)
+            highest = self.upper.mean + self.upper.excluded_from(p / 4)
         else:
             lowest, highest = -np.inf, np.inf
         return (
@@ -179,8 +165,26 @@ class Typical:
             np.where(held, high, np.maximum(high, highest)),
         )
 
+    def clear_of(self, value: float) -> End | None:
+        """Of one measure the end that is nearer to a value which all launches lie clearly on one side of."""
+        if (self.lower.outermost - CLEAR * self.lower.spread)[0] > value:
+            return self.lower
+        return self.upper if (self.upper.outermost + CLEAR * self.upper.spread)[0] < value else None
+
     def _votes(self, against: np.ndarray) -> np.ndarray:
         return _votes(self.launches)[against]
+
+
+def p_agreeing(nearest: np.ndarray, launches: int) -> np.ndarray:
+    """Two-sided, of launches that all lie on one side: the larger p of a sign test and of the t test of the
+    ``nearest`` ones. Both are corrected, since a value may also be excluded by its distance, and either end
+    may be the nearer one."""
+    return np.minimum(1.0, np.maximum(4 * nearest, 2 * 2.0 ** (1 - launches)))
+
+
+def group_size(launches: int) -> int:
+    """So many are a group: one more than may be odd."""
+    return math.floor(ODD_MOST * launches) + 1
 
 
 def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typical:
@@ -209,8 +213,8 @@ def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typ
         highest=np.where(above, logs, -np.inf).max(axis=1) + CLEAR * scale,
         least=logs.min(axis=1) - np.ptp(logs, axis=1) / 2,
         most=logs.max(axis=1) + np.ptp(logs, axis=1) / 2,
-        lower=Half.of(ordered),
-        upper=Half.of(ordered[:, ::-1]),
+        lower=End.of(ordered),
+        upper=End.of(ordered[:, ::-1]),
         is_typical=is_typical,
     )
 
@@ -245,7 +249,7 @@ def _stands_apart(logs: np.ndarray) -> np.ndarray:
     """Whether more than ODD_MOST of the launches lie on one side of the others, and none of them could be one
     of these."""
     count = logs.shape[1]
-    least = math.floor(ODD_MOST * count) + 1
+    least = group_size(count)
     sizes = np.arange(max(2, least), count - least + 1)  # of the others
     apart = np.zeros(len(logs), dtype=bool)
     for ordered in (np.sort(logs, axis=1), np.sort(-logs, axis=1)):

@@ -31,7 +31,7 @@ from scipy import stats
 from kvstudy.analyse.comparison import looks
 from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, PART, TAILS
-from kvstudy.analyse.comparison.location import Typical, typical_launch
+from kvstudy.analyse.comparison.location import Typical, group_size, p_agreeing, typical_launch
 from kvstudy.analyse.comparison.lost import LOST_MORE_MAX, NOTHING_LOST, Forbidden, Lost
 from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE, CANNOT_TELL, SAME, word
 
@@ -52,7 +52,8 @@ class AtWorst:
 
 @dataclass(frozen=True)
 class MeasureResult:
-    """``ratio`` b / a of the typical launch, with its interval over launches. ``p`` and ``p_same``:
+    """``ratio`` b / a of the typical launch, with its interval over launches; where no launch is typical, of
+    the mean of all. ``p`` and ``p_same``:
     sequential, not corrected. ``noise``: standard deviation of a typical launch's log ratio. ``odd``:
     launches that weigh less than half; ``against``: the most of these on one side; ``is_typical``: false
     where the launches fall into groups. ``found``: the ratio that launches like these find in four of five
@@ -91,6 +92,13 @@ class MeasureResult:
     @property
     def better(self) -> str:
         return BETTER[self.measure]
+
+    @property
+    def apart(self) -> tuple[float, float] | None:
+        """Of launches that fall into groups which agree in the word: the smallest and the largest ratio."""
+        if self.last is None or self.is_typical or not self.decided:
+            return None
+        return math.exp(self.last.lower.outermost[0]), math.exp(self.last.upper.outermost[0])
 
     @property
     def in_groups(self) -> bool:
@@ -150,7 +158,7 @@ def looked_at(logs: Sequence[float], same_within: float, lost: Sequence[bool] | 
     # be outvoted by fewer launches than the interval is.
     is_beyond = bool(now.below[0] or now.above[0]) and (low <= -margin or high >= margin)
     taken_back = (
-        not now.is_typical[0] and now.p(0.0)[0] > ALPHA,
+        not now.is_typical[0] and now.p(0.0)[0] > looks.nominal_p(ALPHA, len(logs)),
         abs(ratio) >= margin
         or is_beyond
         or (not now.is_typical[0] and (now.least[0] <= -margin or now.most[0] >= margin)),
@@ -242,12 +250,14 @@ def launches_to_come(one: MeasureResult, error: float = ALPHA) -> int | None:
 
 
 def _until_signs_decide(one: MeasureResult, error: float) -> int | None:
-    if one.last is None or one.last.p_aside(0.0)[0] > max(error, one.last.p_of_signs):
+    end = one.last and one.last.clear_of(0.0)
+    if end is None:
         return None
-    later = range(max(one.launches + 1, looks.FIRST_LOOK), looks.LAST_LOOK + 1)
-    return next(
-        (count - one.launches for count in later if 2.0 ** (1 - count) <= looks.nominal_p(error, count)), None
-    )
+    for count in range(max(one.launches + 1, looks.FIRST_LOOK), looks.LAST_LOOK + 1):
+        p = p_agreeing(end.p(0.0, group_size(count)), count)
+        if p[0] <= looks.nominal_p(error, count):
+            return count - one.launches
+    return None
 
 
 def could_find(now: Typical, error: float = ALPHA, below: float = 0.0, above: float = 0.0) -> np.ndarray:

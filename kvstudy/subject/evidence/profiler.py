@@ -7,7 +7,7 @@ it; where it does not, async-profiler falls back to timers, and ``engine`` in ru
 
 import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,22 @@ ATTACH_TIMEOUT_S = 30
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What of a recording is of the run. ``clock_offset_s``: what has to be added to the recording's times to
+    get the latency log's; ``window``: begin and end of the measured one, ``covered``: of the recording, both
+    in seconds since the epoch by that log's clock."""
+
+    clock_offset_s: float
+    window: tuple[float, float]
+    covered: tuple[float, float]
+
+    def options(self, part: tuple[float, float]) -> list[str]:
+        """The converter's, of a part by the log's clock: it takes whole milliseconds."""
+        begin_ms, end_ms = (round((at_s - self.clock_offset_s) * 1000) for at_s in part)
+        return ["--from", str(begin_ms), "--to", str(end_ms)]
+
+
+@dataclass(frozen=True)
 class Profiler:
     """``library``: libasyncProfiler.so; ``converter``: jfr-converter.jar."""
 
@@ -37,46 +53,34 @@ class Profiler:
     def stop(self, pid: int, recording: Path) -> None:
         self._agent(pid, f"stop,jfr,file={recording}")
 
-    def convert(
-        self,
-        recording: Path,
-        events: tuple[str, ...],
-        folder: Path,
-        clock_offset_s: float,
-        covered: tuple[float, float],
-    ) -> None:
-        """``<event>.collapsed`` and ``<event>.flamegraph.html`` for every event, one process each; of cpu
-        also its heat map, and both forms again for the slow seconds alone (``cpu_slow``), by the latency log
-        that stands beside. ``clock_offset_s``: what has to be added to the recording's times to get the
-        log's. ``covered``: begin and end of the recording, by its own clock."""
+    def convert(self, recording: Path, events: tuple[str, ...], folder: Path, seen: Seen) -> None:
+        """``<event>.collapsed`` and ``<event>.flamegraph.html`` of the measured window for every event, one
+        process each; of cpu also its heat map, and both forms again for the slow seconds alone
+        (``cpu_slow``), by the latency log that stands beside."""
+        window = seen.options(seen.window)
         for event in events:
-            self.convert_event(recording, event, folder.joinpath)
+            self.convert_event(recording, event, folder.joinpath, window)
         if "cpu" in events:
             self._convert(
-                ["--cpu", "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html"
+                ["--cpu", *window, "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html"
             )
-            self._convert_slow(recording, folder, clock_offset_s, covered)
+            self._convert_slow(recording, folder, seen)
 
-    def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
-        """The first line of ``convert``, for one event. ``file``: the path of a file by its name."""
-        weight = ["--total"] if event in ("alloc", "lock") else []
-        self._convert([f"--{event}", *weight, "-o", "collapsed"], recording, file(f"{event}.collapsed"))
-        self._convert(
-            [f"--{event}", *weight, "-o", "html", "--title", event],
-            recording,
-            file(f"{event}.flamegraph.html"),
-        )
-
-    def _convert_slow(
-        self, recording: Path, folder: Path, clock_offset_s: float, covered: tuple[float, float]
+    def convert_event(
+        self, recording: Path, event: str, file: Callable[[str], Path], window: Sequence[str] = ()
     ) -> None:
+        """The first line of ``convert``, for one event. ``file``: the path of a file by its name; ``window``:
+        the converter's options for a part of the recording."""
+        weight = ["--total"] if event in ("alloc", "lock") else []
+        kind = [f"--{event}", *weight, *window]
+        self._convert([*kind, "-o", "collapsed"], recording, file(f"{event}.collapsed"))
+        self._convert([*kind, "-o", "html", "--title", event], recording, file(f"{event}.flamegraph.html"))
+
+    def _convert_slow(self, recording: Path, folder: Path, seen: Seen) -> None:
         whole: Counter[str] = Counter()
-        by_log = covered[0] + clock_offset_s, covered[1] + clock_offset_s
-        for begin_s, end_s in slow_seconds(folder / "latency.hlog", by_log):
+        for second in slow_seconds(folder / "latency.hlog", seen.covered):
             part = folder / "cpu_slow.part"
-            begin_ms, end_ms = (round((at_s - clock_offset_s) * 1000) for at_s in (begin_s, end_s))
-            window = ["--from", str(begin_ms), "--to", str(end_ms)]
-            self._convert(["--cpu", *window, "-o", "collapsed"], recording, part)
+            self._convert(["--cpu", *seen.options(second), "-o", "collapsed"], recording, part)
             whole.update(stacks.read(part.read_text(encoding="utf-8"), part.name))
             part.unlink()
         if whole:
@@ -131,15 +135,8 @@ class AttachedProfiler:
     def stop(self, recording: Path) -> None:
         self.profiler.stop(self.pid, recording)
 
-    def convert(
-        self,
-        recording: Path,
-        events: tuple[str, ...],
-        folder: Path,
-        clock_offset_s: float,
-        covered: tuple[float, float],
-    ) -> None:
-        self.profiler.convert(recording, events, folder, clock_offset_s, covered)
+    def convert(self, recording: Path, events: tuple[str, ...], folder: Path, seen: Seen) -> None:
+        self.profiler.convert(recording, events, folder, seen)
 
     def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
         self.profiler.convert_event(recording, event, file)

@@ -219,13 +219,25 @@ def test_an_odd_launch_against_a_word_outvotes_few_others():
     assert found.low < np.exp(-0.4) and found.to_come == 7, "of 15, two may be against it"
 
 
+IN_TWO_GROUPS = [0.53, 0.12, 0.50, 0.13, 0.14, 0.41, 0.13, 0.10, 0.15, 0.20, 0.14]
+
+
 def test_launches_in_two_groups_that_all_agree_get_their_word_when_the_signs_suffice():
-    logs = [0.53, 0.12, 0.50, 0.13, 0.14, 0.41, 0.13, 0.10, 0.15, 0.20]
-    seven, eight = (stopping.measure_results(values(p50=logs[:n]), PRIMARY, 0.05)[0] for n in (7, 8))
-    assert (seven.word, seven.is_typical, seven.to_come) == (CANNOT_TELL, False, 1)
-    assert (eight.word, eight.is_typical, eight.in_groups) == (SLOWER, False, False) and eight.low > 1
-    beside = stopping.measure_results(values(p50=noisy(0.08, 10), p90=logs, cpu=logs), PRIMARY, 0.05)
-    assert {one.measure: one.word for one in beside}["p90"] == SLOWER, "ten do for what shares its error"
+    nine, ten = (
+        stopping.measure_results(values(p50=IN_TWO_GROUPS[:count]), PRIMARY, 0.05)[0] for count in (9, 10)
+    )
+    assert (nine.word, nine.is_typical, nine.in_groups, nine.apart) == (CANNOT_TELL, False, True, None)
+    assert (ten.word, ten.is_typical, ten.in_groups) == (SLOWER, False, False) and ten.low > 1
+    assert ten.apart == pytest.approx((np.exp(0.10), np.exp(0.53)))
+    for more in range(1, 8):
+        assert words(p50=IN_TWO_GROUPS + [0.5] * more)["p50"] == SLOWER, "who agrees takes nothing back"
+
+
+def test_launches_in_two_groups_that_agree_say_how_many_more_decide():
+    tight = [0.5, 0.12, 0.51, 0.13, 0.12, 0.5, 0.13]
+    (found,) = stopping.measure_results(values(p50=tight), PRIMARY, 0.05)
+    assert (found.word, found.in_groups, found.to_come) == (CANNOT_TELL, True, 2)
+    assert words(p50=[*tight, 0.51])["p50"] == CANNOT_TELL and words(p50=[*tight, 0.51, 0.5])["p50"] == SLOWER
 
 
 def test_launches_in_two_groups_take_a_word_back_and_none_is_the_answer():

@@ -61,6 +61,16 @@ def halves(one: float, other: float) -> Launches:
     return launches
 
 
+def groups(share: float, one: float, other: float) -> Launches:
+    """``share``: of the launches that are of the one kind."""
+
+    def launches(generator: np.random.Generator, duets: int, count: int) -> np.ndarray:
+        of_kind = generator.choice((one, other), (duets, count), p=(share, 1 - share))
+        return normal(generator, duets, count) + of_kind
+
+    return launches
+
+
 def _odd(generator, duets, count, share, sides):
     by = generator.choice(sides, (duets, count)) * generator.uniform(LEAST, MOST, (duets, count))
     return normal(generator, duets, count) + (generator.random((duets, count)) < share) * by
@@ -79,6 +89,18 @@ def said(generator, trials, launches: Launches, count: int, ratio: float = 1.0) 
 
 def _said(which: int, launches: Launches, count: int, ratio: float = 1.0):
     return lambda generator, trials: said(generator, trials, launches, count, ratio)[which]
+
+
+def _stands(launches: Launches, count: int):
+    """How many duets say at their last launch that the sides differ."""
+
+    def stands(generator: np.random.Generator, trials: int) -> int:
+        return sum(
+            (one := stopping.looked_at(logs, WITHIN))["p"] <= ALPHA and one["low"] > 1
+            for logs in launches(generator, trials, count)
+        )
+
+    return stands
 
 
 DIFFERS, SAME, EITHER = range(3)
@@ -177,13 +199,26 @@ SIMULATIONS = [
     *(
         Simulation(
             RULE,
-            f"half 12 % slower, half 50 % slower found within {count} launches",
-            _said(DIFFERS, halves(math.log(1.12), math.log(1.5)), count),
+            f"{told} 12 % slower, the others 50 %: found within {count} launches",
+            _said(DIFFERS, groups(share, math.log(1.12), math.log(1.5)), count),
             4000,
             200,
             at_least=goal,
         )
+        for told, share in (("half", 0.5), ("two in five", 0.4), ("three in five", 0.6))
         for count, goal in ((10, 0.8), (15, 0.9))
+    ),
+    *(
+        Simulation(
+            RULE,
+            f"{told} 12 % slower, the others 50 %: the word stands after {count} launches",
+            _stands(groups(share, math.log(1.12), math.log(1.5)), count),
+            400,
+            40,
+            at_least=0.8,
+        )
+        for told, share in (("half", 0.5), ("two in five", 0.4))
+        for count in (15, 30)
     ),
 ]
 
