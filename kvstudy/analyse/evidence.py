@@ -114,25 +114,31 @@ def _cpu_us(process: dict[str, np.ndarray], span: range, answers: int) -> float:
 
 def shares(process: dict[str, np.ndarray], measured_s: float) -> dict[str, float]:
     """Means over the measured window, weighted by the rows' length: of the machine's CPU time (steal,
-    foreign) or of the time (throttled); service and generator in cores. Columns that were not recorded are
-    left out."""
-    rows = (process["second"] >= 0) & (process["second"] < max(1.0, math.floor(measured_s + 1e-6)))
+    foreign) or of the time (throttled); service and generator in cores. ``sampled_share``: of the window's
+    seconds, that rows are of. Columns that were not recorded are left out."""
+    window_s = max(1.0, math.floor(measured_s + 1e-6))
+    length_s = process["interval_s"] if "interval_s" in process else np.ones(len(process["second"]))
+    # A row ends with its second, and one that was read late began seconds before.
+    end_s = process["second"] + 1.0
+    within_s = np.maximum(0.0, np.minimum(end_s, window_s) - np.maximum(end_s - length_s, 0.0))
+    rows = within_s > 0
     if not rows.any():
         return {}
-    length_s = process["interval_s"][rows] if "interval_s" in process else np.ones(rows.sum())
+    within_s, length_s = within_s[rows], length_s[rows]
     weighted = {"steal_share": "steal_share", "foreign_share": "foreign_cpu_share"}
     summed = {
         "throttled_share": "throttled_s",
         "service_cpu_share": "service_cpu_s",
         "generator_cpu_share": "generator_cpu_s",
     }
-    found = {
-        name: float(np.nansum(process[column][rows] * length_s) / length_s.sum())
+    found = {"sampled_share": min(1.0, float(within_s.sum() / window_s))}
+    found |= {
+        name: float(np.nansum(process[column][rows] * within_s) / within_s.sum())
         for name, column in weighted.items()
         if column in process
     }
     found |= {
-        name: float(np.nansum(process[column][rows]) / length_s.sum())
+        name: float(np.nansum(process[column][rows] * within_s / length_s) / within_s.sum())
         for name, column in summed.items()
         if column in process
     }

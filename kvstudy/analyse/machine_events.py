@@ -8,12 +8,12 @@ times.
     that long: the process
                      was paused, swapped out or starved
 
-The first three last the share of the machine's CPU time that was lost, times the second; they count only
-where the validity checks would not let it pass. A stop shows in the service times: all connections wait
-equally long and are answered in the same moment, so about as many answers as there are connections take about
-as long as the longest. It ended when they came; where the generator kept no single answers that is not known,
-and the middle of the second is taken. With fewer than four connections a stop cannot be told from a slow
-request.
+The first three last the share of the machine's CPU time that was lost, times the second, one for each second
+of a row; they count only where the validity checks would not let it pass. A stop shows in the service times:
+all connections wait equally long and are answered in the same moment, so about as many answers as there are
+connections take about as long as the longest. It ended when they came; where the generator kept no single
+answers that is not known, and the middle of the second is taken. With fewer than four connections a stop
+cannot be told from a slow request.
 """
 
 import numpy as np
@@ -47,14 +47,22 @@ def process_events(process: dict[str, np.ndarray], start_epoch_s: float) -> list
     events = [
         Event(
             kind,
-            start_epoch_s + float(second[row]),
-            round(1e3 * float(share[row] * length_s[row]), 3),
+            start_epoch_s + begin_s,
+            round(1e3 * float(share[row]) * part_s, 3),
             {"share": round(float(share[row]), 4)},
         )
         for kind, share in lost.items()
         for row in np.flatnonzero(np.nan_to_num(share) > 0)
+        for begin_s, part_s in _seconds(float(second[row]) + 1, float(length_s[row]))
     ]
     return sorted(events, key=lambda event: (event.start_epoch_s, event.kind))
+
+
+def _seconds(end_s: float, length_s: float) -> list[tuple[float, float]]:
+    """Begin and length of the seconds that a row is of: more than one where it was read late. Nobody knows in
+    which of them it was."""
+    count = max(1, round(length_s))
+    return [(end_s - count + number, length_s / count) for number in range(count)]
 
 
 def stops(

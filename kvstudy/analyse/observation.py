@@ -211,7 +211,9 @@ def _evidence(
     }
     known = evidence.generator_evidence(result, **common) if result is not None else common
     known |= {
-        name: shares[name] for name in ("steal_share", "throttled_share", "foreign_share") if name in shares
+        name: shares[name]
+        for name in ("steal_share", "throttled_share", "foreign_share", "sampled_share")
+        if name in shares
     }
     if facts.get("hosts"):  # process.csv is of the service's host alone
         worst = run.machine.get("load_during") or {}
@@ -230,10 +232,18 @@ def _evidence(
         logged_samples=sum(histogram.total for _, histogram in answered) if answered else None,
         log_errors=evidence.log_errors(run.text("service.log")) if run.has("service.log") else None,
         data_check=facts["data_check"],
+        records_events=_records_events(facts),
+        events_recorded=run.has("events.json"),
         profiled=bool(facts["profile"]),
         profiled_share=_profiled_share(facts),
         unreadable=tuple(read.problems),
     )
+
+
+def _records_events(facts: dict) -> bool:
+    """A command with `jvm: true`; our own service, too, but there a failure fails the run."""
+    noted = facts.get("subject") or {}
+    return "command" in noted and bool(noted.get("jvm"))
 
 
 def _profiled_share(facts: dict) -> float | None:

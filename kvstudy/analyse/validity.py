@@ -49,6 +49,9 @@ RESOLUTION_US = (
 )
 # two ticks of the kernel's count in a third, over its answers: so far its CPU per answer is not known
 CPU_TICKS_US = 20_000.0
+# Of the measured seconds. A busy machine keeps the sampler waiting too: the seconds that it did not see are
+# not the quiet ones.
+SAMPLED_SHARE_PASS, SAMPLED_SHARE_WARN = 0.95, 0.5
 # of the measured time: so much the first seconds, or the last, may weigh in any other way than it is said
 PROFILED_SHARE_MIN = 0.95
 # of the requests that were due; one per connection may be waiting for its connection when the run ends
@@ -75,8 +78,9 @@ class Evidence:
     lateness, response); ``lateness_is_own``: it leaves out the waiting for a connection that the service kept
     busy. ``third_medians_us``, ``third_p99s_us``, ``third_cpus_us``: of the window's first and last third
     response median, p99, and CPU per answer, the last with ``third_answers``, the fewer of both.
-    ``profiled_share``: of the measured time, that a profiler ran. ``unreadable``: why a file could not be
-    read.
+    ``sampled_share``: of the measured time, of which the machine's load is known; ``profiled_share``: that a
+    profiler ran. ``records_events``: its JVM makes a recording, and whether ``events_recorded``.
+    ``unreadable``: why a file could not be read.
     """
 
     generator: str
@@ -104,8 +108,11 @@ class Evidence:
     steal_share: float | None = None
     throttled_share: float | None = None
     foreign_share: float | None = None
+    sampled_share: float | None = None
     log_errors: tuple[str, ...] | None = None
     data_check: dict | None = None
+    records_events: bool = False
+    events_recorded: bool = False
     profiled: bool = False
     profiled_share: float | None = None
     logged_samples: int | None = None
@@ -325,6 +332,21 @@ def no_foreign_load(run: Evidence) -> Check:
     )
 
 
+def machine_sampled(run: Evidence) -> Check | None:
+    """None where there is no row at all: then other checks say that nothing was recorded."""
+    if run.sampled_share is None:
+        return None
+    verdict = (
+        PASS
+        if run.sampled_share >= SAMPLED_SHARE_PASS
+        else WARN
+        if run.sampled_share >= SAMPLED_SHARE_WARN
+        else FAIL
+    )
+    required = f"the machine's load is known of ≥ {SAMPLED_SHARE_PASS:.0%} of the measured seconds"
+    return Check("machine_sampled", verdict, f"{run.sampled_share:.0%}", required)
+
+
 def warm_up_long_enough(run: Evidence) -> Check:
     """Marks at most. A remedy is a longer warm-up, as long as `kvstudy doctor --warm-up` measures that this
     service needs."""
@@ -373,7 +395,21 @@ def data_kept(run: Evidence) -> Check | None:
         f"{run.data_check['sampled']} sampled, {run.data_check['missing']} missing, "
         f"{run.data_check['wrong']} wrong"
     )
+    if not bad and run.method != "GET" and run.data_check.get("written") == 0:
+        return Check("data_kept", WARN, f"{observed}; of the fill alone, none of its own writes", required)
     return _verdict("data_kept", bad == 0, observed, required)
+
+
+def events_recorded(run: Evidence) -> Check | None:
+    """Without a recording no pause and no stall is known, which is not the same as none."""
+    if not run.records_events:
+        return None
+    required = "the JVM's flight recording was read"
+    return (
+        Check("events_recorded", PASS, "read", required)
+        if run.events_recorded
+        else _unknown("events_recorded", required)
+    )
 
 
 def profile_whole(run: Evidence) -> Check | None:
@@ -403,9 +439,11 @@ CHECKS: tuple[Callable[[Evidence], Check | None], ...] = (
     no_steal,
     no_throttling,
     no_foreign_load,
+    machine_sampled,
     warm_up_long_enough,
     service_healthy,
     data_kept,
+    events_recorded,
     profile_whole,
 )
 

@@ -51,6 +51,7 @@ from kvstudy.record.run_folder import DUET, SCHEMA_VERSION, SealedRun, sealed_ru
 from kvstudy.units import format_duration
 
 # When so many launches fail one after the other, the next ones will too.
+PROFILES_TRIED = 2  # a launch each: a machine that was busy for once refuses a profiler once
 FAILURES_IN_A_ROW_MAX = 3
 FOR_BOTH = " for both sides"
 LESS_DISK = "free some space, or choose fewer records, a lower rate or fewer slices"
@@ -172,7 +173,8 @@ def _launches(duet: DuetInProgress, bench: DuetBench, within_s: float, progress:
             )
             return
         number = 1 + max((run.facts["launch"] for run in duet.launches), default=0)
-        sampled = any(run.facts["sampled_after"] or run.facts.get("profile_note") for run in duet.launches)
+        refused = sum(bool(run.facts.get("profile_note")) for run in duet.launches)
+        sampled = refused >= PROFILES_TRIED or any(run.facts["sampled_after"] for run in duet.launches)
         start = time.monotonic()
         progress.begin(number)
         profile = () if sampled else tuple(duet.comparison.comparing.profile)

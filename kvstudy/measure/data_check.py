@@ -41,14 +41,21 @@ _READ_BACK = {"PUT", "DELETE"}
 @dataclass(frozen=True)
 class DataCheck:
     """``sampled`` keys were asked for, or counted; of them ``missing`` were not found though they must be
-    there; ``wrong`` had another value, or are there though nobody wrote them or they were deleted."""
+    there; ``wrong`` had another value, or are there though nobody wrote them or they were deleted.
+    ``written``: those that the run itself wrote or deleted, and not its fill."""
 
     sampled: int
     missing: int
     wrong: int
+    written: int
 
     def __add__(self, other: "DataCheck") -> "DataCheck":
-        return DataCheck(self.sampled + other.sampled, self.missing + other.missing, self.wrong + other.wrong)
+        return DataCheck(
+            self.sampled + other.sampled,
+            self.missing + other.missing,
+            self.wrong + other.wrong,
+            self.written + other.written,
+        )
 
 
 class ReadableSubject(Protocol):
@@ -79,7 +86,7 @@ def check_data(
     parts = [
         part
         for part in (
-            _read_back(subject.url, expected) if expected else None,
+            _read_back(subject.url, expected, len(written)) if expected else None,
             _counted(subject, configuration, answers),
         )
         if part
@@ -98,8 +105,9 @@ def check_sample(
         if any(one.method == "DELETE" for one in loads)
         else {target: right for one in loads for target, right in _filled(one, seed).items()}
     )
-    expected = filled | _written(loads, sample)
-    return _read_back(url, expected) if expected else None
+    written = _written(loads, sample)
+    expected = filled | written
+    return _read_back(url, expected, len(written)) if expected else None
 
 
 def _written(loads: Sequence[Configuration], sample: Iterable[Mapping]) -> dict[str, Expected]:
@@ -158,7 +166,7 @@ def _filled(configuration: Configuration, seed: int) -> dict[str, Expected]:
     }
 
 
-def _read_back(url: str, expected: Mapping[str, Expected]) -> DataCheck:
+def _read_back(url: str, expected: Mapping[str, Expected], written: int) -> DataCheck:
     missing = wrong = 0
     connection = HTTPConnection(url.removeprefix("http://"), timeout=10)
     try:
@@ -174,7 +182,7 @@ def _read_back(url: str, expected: Mapping[str, Expected]) -> DataCheck:
         raise RunFailed(f"data check could not read back: GET {target}: {error!r}") from error
     finally:
         connection.close()
-    return DataCheck(len(expected), missing, wrong)
+    return DataCheck(len(expected), missing, wrong, written)
 
 
 def _target_of_get(spec: SubjectSpec, target: str) -> str:
@@ -190,7 +198,7 @@ def _counted(subject: ReadableSubject, configuration: Configuration, answers: An
     if configuration.method == "DELETE" and configuration.fill:
         least = configuration.fill["records"] - _perhaps_done(configuration, answers)
         found = subject.count_records() if least > 0 else None
-        return None if found is None else DataCheck(least, max(0, least - found), 0)
+        return None if found is None else DataCheck(least, max(0, least - found), 0, 0)
     if (
         configuration.workload != "unique_put"
         or configuration.fill
@@ -206,7 +214,7 @@ def _counted(subject: ReadableSubject, configuration: Configuration, answers: An
     unknown = (
         0 if configuration.head_start_bytes else max(0, found - most)
     )  # a head start has keys of its own
-    return DataCheck(acknowledged, max(0, acknowledged - found), unknown)
+    return DataCheck(acknowledged, max(0, acknowledged - found), unknown, acknowledged)
 
 
 def _perhaps_done(configuration: Configuration, answers: Answers) -> int:

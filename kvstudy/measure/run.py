@@ -165,7 +165,6 @@ class Run:
                     self._check(answers)
         finally:
             with shielded(), self._in_phase("stop", changes_outcome=False):
-                self._note_profiled()
                 fault = self._stopped()
         if fault:
             raise RunFailed(fault)
@@ -188,14 +187,15 @@ class Run:
 
     def _note_profiled(self) -> None:
         """From when to when, as far as it came."""
-        with suppress(HostLost):  # which is said already
-            for name, at_s in zip(("start_utc", "stop_utc"), self._service.profiled(), strict=False):
-                self._profiled[name] = _utc(datetime.fromtimestamp(at_s + self._clock_offset_s(), UTC))
+        for name, at_s in zip(("start_utc", "stop_utc"), self._service.profiled(), strict=False):
+            self._profiled[name] = _utc(datetime.fromtimestamp(at_s + self._clock_offset_s(), UTC))
 
     def _stopped(self) -> str | None:
         """What was not in order. Of a host that is lost nobody knows; what runs there ends by itself."""
         self._crew.service.host.settle()
         try:
+            if self._planned.profile:
+                self._note_profiled()
             return self._service.stop()
         except HostLost as lost:
             return lost.message

@@ -158,7 +158,7 @@ class Sampler:
 
     def _run(self) -> None:
         """Reads at the start and then at whole seconds of the measured window, so that a row is one of its
-        seconds."""
+        seconds; and at the end, since on a busy machine the last reading may have been seconds before."""
         os.setpriority(
             os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY
         )  # of this thread alone, as Linux has it
@@ -167,7 +167,12 @@ class Sampler:
             self._readings.append((second, now))
             second = max(second + 1, math.ceil(time.monotonic() - self._start_of_window))
             if self._over.wait(max(0.0, self._start_of_window + second - time.monotonic())):
-                return
+                break
+        if now is None or time.monotonic() - now.at <= 1.0:
+            return
+        if (last := self._read()) is not None:
+            passed_s = round(last.at - self._start_of_window)
+            self._readings.append((max(self._readings[-1][0] + 1, passed_s), last))
 
     def _row(self, second: int, before: _Reading, now: _Reading, usage: Usage) -> dict:
         interval_s = now.at - before.at

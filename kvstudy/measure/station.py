@@ -103,6 +103,7 @@ class Station(BaseStation):
     def attend(self, timing: Timing) -> SupervisedLoad:
         """The service, while generators on other hosts load it, until ``timing.is_over`` is told."""
         self._supervision = Supervision(timing, self._subject, self._here.messages, _ignored, _ignored)
+        self._profiler, self._profiled = None, []  # of a load that was started too late for its time
         return self._supervision.watch_service(self._agenda, self._folder / "process.csv")
 
     def check_alive(self, doing: str) -> None:
@@ -175,6 +176,7 @@ class Station(BaseStation):
         self._supervision = Supervision(
             timing, self._subject, self._here.messages, entered or _ignored, tick or _ignored
         )
+        self._profiler, self._profiled = None, []
         if measured and self._subject and self._planned.profile and command.measures_from_s < PROFILER_LEAD_S:
             self._start_profiler()  # wrk and wrk2 measure from their start
         return self._supervision.run_generator(
@@ -221,6 +223,8 @@ class Station(BaseStation):
 
     def _start_profiler(self) -> None:
         self._profiler = self._subject.profiler
+        if self._profiler is None:
+            raise RunFailed("no profiler can be attached: the process of the service is not known")
         self._profiler.start(self._planned.profile, (self._folder / PROFILE).resolve())
         self._profiled.append(time.time())
 

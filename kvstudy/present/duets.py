@@ -357,12 +357,15 @@ def difference(shown: Shown | None, event: str = "cpu") -> HTML:
     if shown is None:
         return HTML("<p>No duet was measured yet.</p>")
     duet, tables = shown.duet, shown.duet.tables
-    stacks = tables.duet_stacks[tables.duet_stacks["event"] == event]
+    stacks = tables.duet_stacks[
+        (tables.duet_stacks["event"] == event) & tables.duet_stacks["run_id"].isin(duet.counted_runs)
+    ]
     sides = [stacks[stacks["side"] == side] for side in "ab"]
     page = _template(duet, event)
     if page is None or any(side["samples"].sum() == 0 for side in sides):
         return HTML(
-            f"<p>No {escape(event)} profiles of both {escape(duet.a)} and {escape(duet.b)} in this duet.</p>"
+            f"<p>No {escape(event)} profiles of both {escape(duet.a)} and {escape(duet.b)} in a launch that "
+            "counts.</p>"
         )
     return flame_difference.drawn(
         sides,

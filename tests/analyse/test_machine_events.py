@@ -38,6 +38,14 @@ def test_what_disturbed_a_measured_second_is_an_event_in_it(column, values, kind
     assert (event.kind, event.start_epoch_s, event.duration_ms) == (kind, 1003.0, duration_ms)
 
 
+def test_a_row_that_was_read_late_is_of_the_seconds_before_its_own_and_not_of_those_behind():
+    late = process(interval_s=[1, 1, 1, 1, 1, 3, 1, 1], foreign_cpu_share=[0, 0, 0, 0, 0, 0.5, 0, 0])
+    late["second"] = np.array([-2.0, -1, 0, 1, 2, 5, 6, 7])
+    found = process_events(late, 1000.0)
+    assert [event.start_epoch_s - 1000 for event in found] == [3, 4, 5]
+    assert {event.duration_ms for event in found} == {500.0}
+
+
 def served(slow, slow_us=800_000, usual_us=100):
     return [(3, hdr.decode(encoded(np.concatenate([np.full(1000, usual_us), np.full(slow, slow_us)]))))]
 

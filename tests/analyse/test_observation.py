@@ -320,6 +320,12 @@ def _profiler(start: str, stop: str) -> dict:
         ),
         ("samples", "FAIL", {"seconds": [[100] * 100] * 6, "offered_rate_rps": 100}),
         (
+            "events_recorded",
+            "WARN",
+            {"subject": {"command": ["java"], "jvm": True}, "without": ["events.json"]},
+        ),
+        ("events_recorded", "PASS", {"subject": {"command": ["java"], "jvm": True}}),
+        (
             "profile_whole",
             "FAIL",
             {"profile": ["cpu"], "profiler": _profiler("20:42:27.000", "20:42:31.010")},
@@ -397,6 +403,7 @@ def wrk2_run(make_run, text, **facts):
             without=("generator.json", "latency.hlog"),
             text=(TEXTS / text).read_text(),
             generator="wrk2",
+            seconds=[[100] * 10] * 14,  # as long as the texts say
             **facts,
         )
     )

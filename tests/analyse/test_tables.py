@@ -21,7 +21,7 @@ def test_every_sealed_run_is_in_the_tables_and_no_other(make_run, tmp_path):
     (make_run.root / "rates" / "unsealed").mkdir()
     found = build(make_run, tmp_path / "tidy")
     assert found.runs["run_id"].tolist() == ["a", "b", "c"]
-    assert found.runs["verdict"].tolist() == ["FAIL", "PASS", "PASS"]
+    assert found.runs["verdict"].tolist() == ["FAIL", "PASS", "WARN"], "how long c was profiled is not noted"
     for name in schema.TABLES:
         frame = getattr(found, name)
         assert list(frame.columns) == schema.names(name)

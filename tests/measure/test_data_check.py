@@ -145,32 +145,32 @@ def test_more_records_than_the_service_sends_in_one_answer_are_counted_in_parts(
 
 def test_sampled_writes_that_are_there_pass(server):
     server.records = records(range(900))
-    assert check(server, configuration("put"), writes(range(0, 900, 9))) == DataCheck(100, 0, 0)
+    assert check(server, configuration("put"), writes(range(0, 900, 9))) == DataCheck(100, 0, 0, 100)
 
 
 def test_every_sampled_write_that_is_not_there_is_missing_however_many_answers_were_lost(server):
     server.records = records(range(0, 900, 2))
-    assert check(server, configuration("put"), writes(range(100)), lost=1000) == DataCheck(100, 50, 0)
+    assert check(server, configuration("put"), writes(range(100)), lost=1000) == DataCheck(100, 50, 0, 100)
 
 
 @pytest.mark.parametrize("body", [b"", b"k000000000000007 other letters"])
 def test_another_value_than_the_one_sent_is_wrong(server, body):
     server.records = records(range(100)) | {key_of(7, 16): body}
-    assert check(server, configuration("put"), writes(range(100))) == DataCheck(100, 0, 1)
+    assert check(server, configuration("put"), writes(range(100))) == DataCheck(100, 0, 1, 100)
 
 
 def test_an_empty_value_is_read_back_as_any_other(server):
     server.records = {key_of(1, 16): b""}
-    assert check(server, configuration("put"), writes([1], body=b"")) == DataCheck(1, 0, 0)
+    assert check(server, configuration("put"), writes([1], body=b"")) == DataCheck(1, 0, 0, 1)
     server.records = {key_of(1, 16): b"?"}
-    assert check(server, configuration("put"), writes([1], body=b"")) == DataCheck(1, 0, 1)
+    assert check(server, configuration("put"), writes([1], body=b"")) == DataCheck(1, 0, 1, 1)
 
 
 def test_of_a_key_written_with_two_values_either_is_right_and_a_third_is_wrong(server):
     both = writes([1], body=b"first") + writes([1], body=b"second")
     for value, wrong in ((b"first", 0), (b"second", 0), (b"third", 1)):
         server.records = {key_of(1, 16): value}
-        assert check(server, configuration("put"), both) == DataCheck(1, 0, wrong)
+        assert check(server, configuration("put"), both) == DataCheck(1, 0, wrong, 1)
 
 
 def test_where_verify_asks_for_what_nobody_can_read_back_the_run_fails_and_says_so(server):
@@ -178,7 +178,7 @@ def test_where_verify_asks_for_what_nobody_can_read_back_the_run_fails_and_says_
     with pytest.raises(RunFailed, match="nothing can be read back, as verify asks: of POST nobody knows"):
         check(server, asked, writes(range(50), "POST"))
     server.records = records(range(50))
-    assert check(server, asked, writes(range(50), "POST") + writes([1])) == DataCheck(1, 0, 0)
+    assert check(server, asked, writes(range(50), "POST") + writes([1])) == DataCheck(1, 0, 0, 1)
     assert check(server, configuration("put"), writes(range(50), "POST")) is None
 
 
@@ -200,16 +200,16 @@ def test_what_cannot_be_asked_for_is_not_recorded_as_good(server):
 def test_where_a_run_writes_and_deletes_a_key_may_be_absent_but_not_garbled(server):
     sample = writes(range(50)) + writes(range(50, 60), "DELETE")
     server.records = records(range(0, 60, 2))
-    assert check(server, configuration("put"), sample) == DataCheck(50, 0, 0)
+    assert check(server, configuration("put"), sample) == DataCheck(50, 0, 0, 50)
     server.records = {key_of(3, 16): b"garbled"}
-    assert check(server, configuration("put"), sample) == DataCheck(50, 0, 1)
+    assert check(server, configuration("put"), sample) == DataCheck(50, 0, 1, 50)
 
 
 def test_mixed_load_on_a_filled_store_is_asked_for_the_fill_and_for_what_it_wrote(server):
     asked = configuration({"script": "mixed", "read_share": 0.5, "key_count": 1000}, fill=500)
     server.records = records(range(1000))
     found = check(server, asked, writes(range(500, 600)) + writes(range(20), "GET"))
-    assert 200 < found.sampled <= 300 and (found.missing, found.wrong) == (0, 0)
+    assert 200 < found.sampled <= 300 and (found.missing, found.wrong, found.written) == (0, 0, 100)
     server.records = records(range(500))
     assert check(server, asked, writes(range(500, 600))).missing == 100, "what was written"
     server.records = records(range(500, 1000))
@@ -222,53 +222,62 @@ def test_mixed_load_on_a_filled_store_is_asked_for_the_fill_and_for_what_it_wrot
 def test_closed_loop_of_unique_keys_is_counted(server, stored, missing, wrong):
     server.records = records(range(stored))
     assert check(server, configuration("unique_put", rate="closed"), lost=10) == DataCheck(
-        900, missing, wrong
+        900, missing, wrong, 900
     )
 
 
 def test_closed_loop_of_unique_keys_is_counted_and_read_back(server):
     server.records = records(range(10, 900)) | records(range(10**6, 10**6 + 10))
     assert check(server, configuration("unique_put", rate="closed"), writes(range(100))) == DataCheck(
-        900 + 100, 10, 0
+        900 + 100, 10, 0, 900 + 100
     )
 
 
 def test_unique_keys_of_wrk2_are_counted_at_a_constant_rate_too(server):
     server.records = records(range(850))
-    assert check(server, configuration("unique_put", generator="wrk2")) == DataCheck(900, 50, 0)
+    assert check(server, configuration("unique_put", generator="wrk2")) == DataCheck(900, 50, 0, 900)
 
 
 def test_keys_of_a_warm_up_process_are_not_taken_for_keys_that_nobody_wrote(server):
     server.records = records(range(1200))
     asked = configuration("unique_put", rate="closed", generator="wrk")
-    assert check(server, asked, before=600) == DataCheck(900, 0, 0)
-    assert check(server, asked, before=100) == DataCheck(900, 0, 1200 - 900 - 100 - 4)
-    assert check(server, asked, acknowledged=1300) == DataCheck(1300, 100, 0)
+    assert check(server, asked, before=600) == DataCheck(900, 0, 0, 900)
+    assert check(server, asked, before=100) == DataCheck(900, 0, 1200 - 900 - 100 - 4, 900)
+    assert check(server, asked, acknowledged=1300) == DataCheck(1300, 100, 0, 1300)
 
 
 def test_keys_of_a_head_start_are_not_taken_for_keys_that_nobody_wrote(server):
     server.records = records(range(1200))
-    assert check(server, configuration("unique_put", rate="closed", head_start="1m")) == DataCheck(900, 0, 0)
+    assert check(server, configuration("unique_put", rate="closed", head_start="1m")) == DataCheck(
+        900, 0, 0, 900
+    )
 
 
 def test_filled_keys_must_all_be_there_after_reading(server):
     server.records = records(range(500))
     found = check(server, configuration("get", fill=500))
-    assert 100 < found.sampled <= 200 and (found.missing, found.wrong) == (0, 0)
+    assert 100 < found.sampled <= 200 and (found.missing, found.wrong, found.written) == (0, 0, 0)
     server.records = records(range(250))
     assert check(server, configuration("get", fill=500)).missing > 50
+
+
+def test_of_writes_that_wrk2_does_not_tell_the_fill_alone_is_read_back_and_that_is_said(server):
+    server.records = records(range(500))
+    fill = {"records": 500, "methods": ["PUT"]}
+    found = check(server, configuration("put", fill=fill, generator="wrk2"))
+    assert found.sampled > 100 and found.written == 0
 
 
 def test_deleted_keys_must_be_gone_and_no_more_than_were_deleted(server):
     asked, sample = configuration("delete", fill=500), writes(range(100), "DELETE")
     server.records = records(range(200, 500))
-    assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 0)
+    assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 0, 100)
     server.records = records(range(500))
-    assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 100), (
+    assert check(server, asked, sample, acknowledged=200) == DataCheck(100 + 300, 0, 100, 100), (
         "none of them is gone"
     )
     server.records = {}
-    assert check(server, asked, sample, acknowledged=200, lost=40) == DataCheck(100 + 260, 260, 0), (
+    assert check(server, asked, sample, acknowledged=200, lost=40) == DataCheck(100 + 260, 260, 0, 100), (
         "the spared ones are gone too"
     )
 

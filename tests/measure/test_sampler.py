@@ -412,6 +412,31 @@ def test_file_has_the_columns_and_rows_that_were_sampled(tmp_path, children):
     assert tuple(read[0]) == PROCESS_COLUMNS and len(read) == len(rows)
 
 
+def test_seconds_that_a_busy_machine_kept_from_being_read_are_in_the_last_row(
+    tmp_path, children, monkeypatch
+):
+    """The reading of the second before the end lasts until the end is near."""
+    service, generator = children(["sleep", "60"]), children(["sleep", "60"])
+    sampler = Sampler((service.pid,), generator.pid, time.monotonic(), tmp_path / "process.csv")
+    usual, begun = sampler._read, []
+
+    def slow():
+        found = usual()
+        begun.append(found)
+        if len(begun) == 2:
+            time.sleep(2.4)
+        return found
+
+    monkeypatch.setattr(sampler, "_read", slow)
+    sampler.start()
+    assert wait_until(lambda: len(begun) == 2, 60)
+    time.sleep(2.3)  # the reading is not over yet
+    rows = sampler.stop()
+    assert rows[-1]["interval_s"] > 2
+    covered_s = sum(row["interval_s"] for row in rows)
+    assert covered_s == pytest.approx(begun[-1].at - begun[0].at, abs=0.2)
+
+
 def test_service_that_dies_ends_the_series_and_not_the_sampler(tmp_path, children):
     service, generator = children(["sleep", "60"]), children(["sleep", "60"])
     sampler = Sampler((service.pid,), generator.pid, time.monotonic(), tmp_path / "process.csv")

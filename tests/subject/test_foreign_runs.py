@@ -221,6 +221,7 @@ def test_our_service_as_a_command_with_a_jvm_gives_recording_and_profile_as_the_
             "sampled": run.facts["data_check"]["sampled"],
             "missing": 0,
             "wrong": 0,
+            "written": 0,
         }
         assert {"gc", "safepoints"} <= set(json.loads(run.text("events.json")))
     (profiled,) = [run for run in runs if run.facts["profile"]]

@@ -61,9 +61,10 @@ class Profiler:
         for event in events:
             self.convert_event(recording, event, folder.joinpath, window)
         if "cpu" in events:
-            self._convert(
-                ["--cpu", *window, "-o", "heatmap", "--title", "cpu"], recording, folder / "cpu.heatmap.html"
-            )
+            heatmap = folder / "cpu.heatmap.html"
+            self._convert(["--cpu", *window, "-o", "heatmap", "--title", "cpu"], recording, heatmap)
+            if "<html" not in heatmap.read_text(encoding="utf-8", errors="replace")[:1000].lower():
+                heatmap.unlink()  # of no sample it says so in a line
             self._convert_slow(recording, folder, seen)
 
     def convert_event(
