@@ -207,7 +207,7 @@ class Namespaces:
     def fill(self, name: str) -> None:
         """Its disk, to the last byte; returns when nothing can be written there."""
         words = (
-            "for attempt in 1 2 3 4 5 6 7 8 9; do "  # what is deleted there meanwhile leaves room again
+            "for attempt in $(seq 100); do "  # what is deleted there meanwhile leaves room again
             f"cat /dev/zero >>{self.folder}/there/filler 2>/dev/null; "
             f"echo 1 >>{self.folder}/there/more || exit 0; done; exit 1"
         )

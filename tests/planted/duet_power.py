@@ -159,7 +159,7 @@ KINDS = (
     Kind("cpu-5", "5 % of CPU per request", "cpu", ("dearer",), 0.05, launches.CPU, pairs=PAIRS_OF_CPU),
     Kind("p50-5", "5 % of p50", "p50", ("slower",), 0.05, launches.P50),
     Kind("p50-3", "3 % of p50", "p50", ("slower",), 0.03, launches.P50),
-    Kind("wait", f"every {EVERY}th request waits 1 ms", "p99", ("slower",), waits=True, warm_up="15s"),
+    Kind("wait", f"every {EVERY}th request waits 1 ms", "p99", ("slower",), waits=True, warm_up="40s"),
 )
 
 
