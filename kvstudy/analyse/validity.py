@@ -336,13 +336,7 @@ def machine_sampled(run: Evidence) -> Check | None:
     """None where there is no row at all: then other checks say that nothing was recorded."""
     if run.sampled_share is None:
         return None
-    verdict = (
-        PASS
-        if run.sampled_share >= SAMPLED_SHARE_PASS
-        else WARN
-        if run.sampled_share >= SAMPLED_SHARE_WARN
-        else FAIL
-    )
+    verdict = _graded(-run.sampled_share, -SAMPLED_SHARE_PASS, -SAMPLED_SHARE_WARN)
     required = f"the machine's load is known of ≥ {SAMPLED_SHARE_PASS:.0%} of the measured seconds"
     return Check("machine_sampled", verdict, f"{run.sampled_share:.0%}", required)
 

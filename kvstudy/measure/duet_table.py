@@ -85,10 +85,14 @@ def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[s
     ]
 
 
+def _part(one: MeasureResult) -> str:
+    return f"{one.workload} {_LOOPS[one.loop]}"
+
+
 def _rows(found: Duet) -> list[list[str]]:
     return [
         [
-            f"{one.workload} {_LOOPS[one.loop]}",
+            _part(one),
             one.measure + (" (primary)" if one.primary else ""),
             _value(one.a, one.measure),
             _value(one.b, one.measure),
@@ -131,12 +135,12 @@ def _notes(found: Duet) -> list[str]:
 def _odd(found: Duet) -> list[str]:
     """Ratios are those of the typical launch; how many of each measure are not, and where none is."""
     counts = [
-        f"{one.workload} {_LOOPS[one.loop]} {one.measure}: {one.odd} of {one.launches}"
+        f"{_part(one)} {one.measure}: {one.odd} of {one.launches}"
         for one in found.results
         if one.odd and one.is_typical
     ]
     apart = [
-        f"{one.workload} {_LOOPS[one.loop]} {one.measure}: {one.apart[0]:.3f} to {one.apart[1]:.3f}"
+        f"{_part(one)} {one.measure}: {one.apart[0]:.3f} to {one.apart[1]:.3f}"
         for one in found.results
         if one.apart
     ]

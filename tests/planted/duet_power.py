@@ -53,9 +53,9 @@ NAME = "duet-power"
 WORKLOADS = ("get", "put")
 SAME_PERCENT = 5.0
 TINY_USUAL_NS, TINY_PAIRS = 20_000, 5
-LAUNCHES_WHEN_BUSY = 8  # a false word is as likely by then as after more: error is spent by launches
+LAUNCHES_WHEN_BUSY = 8  # by then a third of the error is spent that a duet has in all (looks.py)
 # Slices of 0.3 s and a short warm-up make a launch 20 s long. That is enough of p50; p99 is a millisecond and
-# more as long as both JVMs compile, which is 13 s.
+# more as long as both JVMs compile, and after 15 s they still do.
 SHORT = {
     "warm_up": "5s",
     "pairs": 10,

@@ -53,20 +53,24 @@ _SLOPES_MIN = 1.5  # below it, the launches near the estimate are too few to kno
 @dataclass(frozen=True)
 class End:
     """The outermost launches on one side, as few as may be a group of their own: one more than ODD_MOST of
-    all. ``spread``: the standard deviation of these ``count``."""
+    all. ``edge``: beyond it a value lies clearly outside all launches. ``spread``: the standard deviation of
+    these ``count``."""
 
     outermost: np.ndarray
+    edge: np.ndarray
     mean: np.ndarray
     spread: np.ndarray
     count: int
 
     @classmethod
-    def of(cls, ordered: np.ndarray) -> "End":
-        """``ordered``: the launches of each row, the outermost one first."""
+    def of(cls, ordered: np.ndarray, outwards: int) -> "End":
+        """``ordered``: the launches of each row, the outermost one first; ``outwards``: -1 of the lower end,
+        1 of the upper one."""
         count = group_size(ordered.shape[1])
-        some = ordered[:, :count]
+        some, outermost = ordered[:, :count], ordered[:, 0]
         spread = some.std(axis=1, ddof=1) if count > 1 else np.full(len(some), np.inf)
-        return cls(ordered[:, 0], some.mean(axis=1), np.maximum(spread, RESOLUTION), count)
+        spread = np.maximum(spread, RESOLUTION)
+        return cls(outermost, outermost + outwards * CLEAR * spread, some.mean(axis=1), spread, count)
 
     def p(self, value: float, count: int | None = None) -> np.ndarray:
         """Of a t test, two-sided, that its mean is this; ``count``: if so many had this mean and spread."""
@@ -75,9 +79,9 @@ class End:
 
     def excluded_from(self, p: float) -> np.ndarray:
         """How far from the mean, away from all launches, values begin whose p is smaller, and which lie
-        clearly beyond the outermost one."""
+        beyond the edge."""
         reach = stats.t.isf(p / 2, max(1, self.count - 1)) * self.spread / math.sqrt(self.count)
-        return np.maximum(reach, np.abs(self.outermost - self.mean) + CLEAR * self.spread)
+        return np.maximum(reach, np.abs(self.edge - self.mean))
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,8 @@ class Typical:
 
     def p_aside(self, value: float) -> np.ndarray:
         """That the launches lie on both sides of a value, where all lie on one, and clearly."""
-        above = self.lower.outermost - CLEAR * self.lower.spread > value
-        below = self.upper.outermost + CLEAR * self.upper.spread < value
-        nearer = np.where(above, self.lower.p(value), np.where(below, self.upper.p(value), 0.25))
+        above, below = self.lower.edge > value, self.upper.edge < value
+        nearer = np.where(above, self.lower.p(value), np.where(below, self.upper.p(value), 1.0))
         return p_agreeing(nearer, self.launches)
 
     def p_same(self, margin: float) -> np.ndarray:
@@ -167,9 +170,9 @@ class Typical:
 
     def clear_of(self, value: float) -> End | None:
         """Of one measure the end that is nearer to a value which all launches lie clearly on one side of."""
-        if (self.lower.outermost - CLEAR * self.lower.spread)[0] > value:
-            return self.lower
-        return self.upper if (self.upper.outermost + CLEAR * self.upper.spread)[0] < value else None
+        return (
+            self.lower if self.lower.edge[0] > value else self.upper if self.upper.edge[0] < value else None
+        )
 
     def _votes(self, against: np.ndarray) -> np.ndarray:
         return _votes(self.launches)[against]
@@ -193,14 +196,14 @@ def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typ
     count = logs.shape[1]
     location, error, weights, scale = _bisquare(logs)
     odd = (weights < ODD) & (count >= FEWEST)
-    is_typical = (odd.mean(axis=1) <= ODD_MOST) & ~_stands_apart(logs)
+    ordered = np.sort(logs, axis=1)
+    is_typical = (odd.mean(axis=1) <= ODD_MOST) & ~_stands_apart(ordered)
     voting = odd & is_typical[:, None]
     if never_odd is not None:
         voting &= ~(odd & never_odd).any(axis=1)[:, None]
     aside = voting.any(axis=1)
     below, above = voting & (logs < location[:, None]), voting & (logs > location[:, None])
     spread = np.maximum(logs.std(axis=1, ddof=1), RESOLUTION)
-    ordered = np.sort(logs, axis=1)
     return Typical(
         launches=count,
         location=np.where(aside, location, logs.mean(axis=1)),
@@ -213,8 +216,8 @@ def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typ
         highest=np.where(above, logs, -np.inf).max(axis=1) + CLEAR * scale,
         least=logs.min(axis=1) - np.ptp(logs, axis=1) / 2,
         most=logs.max(axis=1) + np.ptp(logs, axis=1) / 2,
-        lower=End.of(ordered),
-        upper=End.of(ordered[:, ::-1]),
+        lower=End.of(ordered, -1),
+        upper=End.of(ordered[:, ::-1], 1),
         is_typical=is_typical,
     )
 
@@ -245,19 +248,19 @@ def _nearness(logs: np.ndarray, location: np.ndarray, reach: np.ndarray) -> np.n
     return 1 - np.minimum(1.0, ((logs - location) / reach) ** 2)
 
 
-def _stands_apart(logs: np.ndarray) -> np.ndarray:
+def _stands_apart(ordered: np.ndarray) -> np.ndarray:
     """Whether more than ODD_MOST of the launches lie on one side of the others, and none of them could be one
-    of these."""
-    count = logs.shape[1]
+    of these. ``ordered``: of each row, the lowest first."""
+    count = ordered.shape[1]
     least = group_size(count)
     sizes = np.arange(max(2, least), count - least + 1)  # of the others
-    apart = np.zeros(len(logs), dtype=bool)
-    for ordered in (np.sort(logs, axis=1), np.sort(-logs, axis=1)):
-        ordered = ordered - ordered[:, :1]
-        means = np.cumsum(ordered, axis=1)[:, sizes - 1] / sizes
-        squares = np.cumsum(ordered**2, axis=1)[:, sizes - 1]
+    apart = np.zeros(len(ordered), dtype=bool)
+    for one_way in (ordered, -ordered[:, ::-1]):
+        one_way = one_way - one_way[:, :1]
+        means = np.cumsum(one_way, axis=1)[:, sizes - 1] / sizes
+        squares = np.cumsum(one_way**2, axis=1)[:, sizes - 1]
         variances = np.maximum((squares - sizes * means**2) / (sizes - 1), RESOLUTION**2)
-        apart |= (ordered[:, sizes] - means > _wide(count)[sizes - 1] * np.sqrt(variances)).any(axis=1)
+        apart |= (one_way[:, sizes] - means > _wide(count)[sizes - 1] * np.sqrt(variances)).any(axis=1)
     return apart
 
 

@@ -53,13 +53,12 @@ class AtWorst:
 @dataclass(frozen=True)
 class MeasureResult:
     """``ratio`` b / a of the typical launch, with its interval over launches; where no launch is typical, of
-    the mean of all. ``p`` and ``p_same``:
-    sequential, not corrected. ``noise``: standard deviation of a typical launch's log ratio. ``odd``:
-    launches that weigh less than half; ``against``: the most of these on one side; ``is_typical``: false
-    where the launches fall into groups. ``found``: the ratio that launches like these find in four of five
-    duets, whichever side it favours (``could_find``). ``to_come``: launches until it is probably decided, 0
-    when it is, None when none of LAST_LOOK will do. ``a``, ``b``: medians over launches, in the measure's
-    unit. ``last``: what the last look sees, None before the first one."""
+    the mean of all. ``p`` and ``p_same``: sequential, not corrected. ``noise``: standard deviation of a
+    typical launch's log ratio. ``odd``: launches that weigh less than half; ``against``: the most of these on
+    one side; ``is_typical``: false where the launches fall into groups. ``found``: the ratio that launches
+    like these find in four of five duets, whichever side it favours (``could_find``). ``to_come``: launches
+    until it is probably decided, 0 when it is, None when none of LAST_LOOK will do. ``a``, ``b``: medians
+    over launches, in the measure's unit. ``last``: what the last look sees, None before the first one."""
 
     workload: str
     loop: str
