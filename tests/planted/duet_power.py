@@ -9,17 +9,16 @@ agent that plants the change.
     p50-5 -3    every request takes 5 %, 3 % of the median longer: slower?
     wait        every 50th request waits for 1 ms: is p99 slower?
 
-Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with
-a change is over as soon as the measure that was changed is decided: it is the primary one. One without a
-change is over when CPU per request is, which takes longer than p50; with --busy after LAUNCHES_WHEN_BUSY
-launches. What a finished duet said is a line of --outcomes, which is committed, so the script may be
-interrupted and go on another day and on another machine of the kind; an interrupted duet goes on only
-where its launches lie. How much 5 % is, the newest duet without a change says; the table has how much it
-was of side a in the duet itself. On a machine that is not quiet launches do not count, and the table says
-how many did. With --busy other work goes on here meanwhile: then only duets without a change are
-measured, and noted as such, since no false word may be said there either. With --cores shared the
-services and the generator are not kept apart, as duets were before: these have outcomes and a table of
-their own."""
+Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with a
+change is over as soon as the measure that was changed is decided: it is the primary one. One without a change
+is over when CPU per request and p50 are; with --busy after LAUNCHES_WHEN_BUSY launches. What a finished duet
+said is a line of --outcomes, which is committed, so the script may be interrupted and go on another day and
+on another machine of the kind; an interrupted duet goes on only where its launches lie. How much 5 % is, the
+newest duet without a change says; the table has how much it was of side a in the duet itself. On a machine
+that is not quiet launches do not count, and the table says how many did. With --busy other work goes on here
+meanwhile: then only duets without a change are measured, and noted as such, since no false word may be said
+there either. With --cores shared the services and the generator are not kept apart, as duets were before:
+these have outcomes and a table of their own."""
 
 import argparse
 import hashlib
@@ -64,8 +63,9 @@ SHORT = {
     "profile": [],
 }
 # Launches differ little in CPU (0.6 %), pairs of slices of a launch much (8 to 10 %, more with flushes): a
-# longer launch tells more for its time than two short ones, whose start and warm-up are paid twice.
-PAIRS_OF_CPU = 30
+# longer launch tells more for its time than two short ones, whose start and warm-up are paid twice. So does
+# p99: one pause of 3 ms is 60 requests, as many as a slice may have beyond it.
+MANY_PAIRS = 30
 EVERY, WAIT_NS = 50, 1_000_000
 AGENT = Path(__file__).with_name("agent") / "PlantedAgent.java"
 OUTCOMES = {
@@ -83,13 +83,15 @@ Key = tuple[str, str, int, bool, int]  # kind, workload, number, whether the mac
 @dataclass(frozen=True)
 class Kind:
     """``share``: of what ``of`` (a measure) is without a change, burned by every request of side b.
-    ``primary``: the measure that is asked about, as an experiment names it; ``right``: its right words;
-    ``warm_up`` and ``pairs`` of slices: of each launch."""
+    ``primary``: the measure that is asked about, as an experiment names it; ``also``: one that it goes on for
+    as long as there is time, when the primary one is decided; ``right``: the right words; ``warm_up`` and
+    ``pairs`` of slices: of each launch."""
 
     name: str
     told: str
     primary: str
     right: tuple[str, ...]
+    also: str | None = None
     share: float = 0.0
     of: str = launches.CPU
     waits: bool = False
@@ -155,11 +157,26 @@ class Outcome:
 
 
 KINDS = (
-    Kind("nothing", "nothing", "cpu", ("the same",), pairs=PAIRS_OF_CPU),
-    Kind("cpu-5", "5 % of CPU per request", "cpu", ("dearer",), 0.05, launches.CPU, pairs=PAIRS_OF_CPU),
-    Kind("p50-5", "5 % of p50", "p50", ("slower",), 0.05, launches.P50),
-    Kind("p50-3", "3 % of p50", "p50", ("slower",), 0.03, launches.P50),
-    Kind("wait", f"every {EVERY}th request waits 1 ms", "p99", ("slower",), waits=True, warm_up="40s"),
+    Kind("nothing", "nothing", "cpu", ("the same",), also="p50", pairs=MANY_PAIRS),
+    Kind(
+        name="cpu-5",
+        told="5 % of CPU per request",
+        primary="cpu",
+        right=("dearer",),
+        share=0.05,
+        pairs=MANY_PAIRS,
+    ),
+    Kind("p50-5", "5 % of p50", "p50", ("slower",), share=0.05, of=launches.P50),
+    Kind("p50-3", "3 % of p50", "p50", ("slower",), share=0.03, of=launches.P50),
+    Kind(
+        "wait",
+        f"every {EVERY}th request waits 1 ms",
+        "p99",
+        ("slower",),
+        waits=True,
+        warm_up="40s",
+        pairs=MANY_PAIRS,
+    ),
 )
 
 
@@ -294,12 +311,33 @@ def measure(
     try:
         # One that was interrupted goes on: its number is in its seed, so it is no other.
         found = compare(one, root, label=f"{kind.name} {workload}", resume=True).found
+        while kind.also and not _at_most(kind, given) and _goes_on(found, kind):
+            one = one_more(one, found)
+            before, found = found, compare(one, root, label=f"{kind.name} {workload}", resume=True).found
+            if found.counted == before.counted:
+                break  # the time is over
     except KvstudyError as error:
         print(f"{workload} {kind.name} {number}: {error}", file=sys.stderr)
         return None
     if found is None or found.counted < (1 if given.tiny else FIRST_LOOK):
         return None
     return outcome_of(found, kind, workload, number, change, given)
+
+
+def _goes_on(found: Duet | None, kind: Kind) -> bool:
+    return found is not None and any(
+        one.loop == "rate"
+        and one.measure == MEASURE_NAMES[kind.also]
+        and not one.decided
+        and not one.held_back
+        for one in found.results
+    )
+
+
+def one_more(one: Comparison, found: Duet) -> Comparison:
+    """Goes on for one launch, whether the primary measure is decided or not."""
+    comparing = one.experiment.comparing.model_copy(update={"until": "all", "launches": found.counted + 1})
+    return replace(one, experiment=one.experiment.model_copy(update={"comparing": comparing}))
 
 
 def outcome_of(
