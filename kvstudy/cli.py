@@ -48,6 +48,15 @@ class Duration(click.ParamType):
             self.fail(str(error), parameter, context)
 
 
+def _utf8(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
+    """A word that no file could hold would cost the run that it names."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter(f"not text in UTF-8: {text!r}") from None
+    return text
+
+
 def _refuse_together(option: str, *others: str) -> None:
     """UsageError where ``option`` was typed and also one of ``others``, which would say nothing then."""
     source_of = click.get_current_context().get_parameter_source
@@ -134,6 +143,7 @@ GENERATORS = click.option(
 @click.option(
     "--label",
     default="",
+    callback=_utf8,
     help="A name for this series of runs, as before or after. Two labels are measured one after the other: a "
     "machine that drifts meanwhile looks like a change. `kvstudy compare` measures two sides in turn.",
 )
@@ -280,7 +290,7 @@ class Percent(click.ParamType):
 @PRESET
 @HOSTS
 @GENERATORS
-@click.option("--label", default="", help="A name for this duet.")
+@click.option("--label", default="", callback=_utf8, help="A name for this duet.")
 @click.option("--resume", is_flag=True, help="Go on with the newest duet of the same sides and builds.")
 @click.option(
     "--patience", type=Duration(), default="0s", show_default=True, metavar="TIME", help="As of kvstudy run."
@@ -357,10 +367,11 @@ def compare(
                     "when it is quiet: the same command with --resume --patience 30m",
                 )
         except KvstudyError as error:
-            if len(files) == 1:
+            if len(all_of_it) == 1:
                 raise
-            click.echo(_as_called(f"kvstudy: {one.experiment.name}: {error}"), err=True)
-            stopped.append(one.experiment.name)
+            of = one.experiment.name if len(files) > 1 else one.names[1]
+            click.echo(_as_called(f"kvstudy: {of}: {error}"), err=True)
+            stopped.append(of)
     if stopped:
         raise KvstudyError(
             f"not measured in full: {', '.join(dict.fromkeys(stopped))}",
@@ -690,12 +701,14 @@ def new(
 @click.option("--test-java", is_flag=True, help="Build the service with its tests, and nothing else.")
 def build(test_java: bool) -> None:
     """Build the service (Maven, JDK 25) and the load generator (Cargo)."""
+    from kvstudy.hosts.session import Session
     from kvstudy.measure import build as builder
+    from kvstudy.project import work_root
 
     if test_java:
         builder.build_service(project_root(), test=True)
     else:
-        builder.build(project_root())
+        builder.build(project_root(), alone=lambda: Session(work_root(project_root())))
 
 
 @commands.command()

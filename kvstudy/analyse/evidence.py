@@ -49,6 +49,8 @@ def generator_evidence(
         "saturated": result.saturated,
         "saturated_reason": result.saturated_reason,
         "distorted_percentiles": result.distorted_percentiles,
+        "unanswered": result.unanswered,
+        "lower_bounds": result.lower_bounds,
         "percentile_pairs": _pairs(result),
         "lateness_is_own": result.own_lateness is not None,
     }

@@ -329,7 +329,7 @@ def _trial(run: SealedRun) -> dict:
     except (KvstudyError, json.JSONDecodeError):
         result = None  # unknown; the check "readable" says why
     answer, _ = Objective.recorded(search["objective"]).answer(
-        run.facts["outcome"], result, run.machine.get("load_during")
+        run.facts["outcome"], result, run.machine.get("load_during"), run.facts.get("data_check")
     )
     return {"search": json.dumps(search, sort_keys=True), "answer": answer.value}
 

@@ -55,6 +55,7 @@ SAMPLED_SHARE_PASS, SAMPLED_SHARE_WARN = 0.95, 0.5
 # of the measured time: so much the first seconds, or the last, may weigh in any other way than it is said
 PROFILED_SHARE_MIN = 0.95
 # of the requests that were due; one per connection may be waiting for its connection when the run ends
+LAST_PRINTED = 99.9  # the last percentile that tables and findings have
 UNSENT_SHARE_WARN = 0.01
 WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per thread and drop the rest
 
@@ -99,6 +100,8 @@ class Evidence:
     saturated: bool | None = None
     saturated_reason: str = ""
     distorted_percentiles: tuple[str, ...] = ()
+    unanswered: int | None = None
+    lower_bounds: tuple[str, ...] = ()
     percentile_pairs: tuple[tuple[float, float, float], ...] = ()
     lateness_is_own: bool = True
     third_medians_us: tuple[float, float] | None = None
@@ -210,6 +213,21 @@ def every_request_sent(run: Evidence) -> Check | None:
         WARN if share <= UNSENT_SHARE_WARN else FAIL,
         f"{run.unsent} = {share:.2%}",
         required,
+    )
+
+
+def tail_answered(run: Evidence) -> Check | None:
+    """Marks: of what got no answer nobody knows how long it would have taken; what is printed is of answers
+    alone. The largest percentiles always rest on the last request."""
+    if run.closed_loop or run.unanswered is None:
+        return None
+    low = [one for one in run.lower_bounds if float(one) <= LAST_PRINTED]
+    may = f"{', '.join(f'p{one}' for one in low)} may be larger: " if low else ""
+    return Check(
+        "tail_answered",
+        WARN if low else PASS,
+        f"{may}{run.unanswered} got no answer",
+        f"no percentile up to p{LAST_PRINTED:g} rests on requests that were due and got no answer",
     )
 
 
@@ -423,6 +441,7 @@ CHECKS: tuple[Callable[[Evidence], Check | None], ...] = (
     readable,
     rate_held,
     every_request_sent,
+    tail_answered,
     answers_expected,
     no_errors,
     connections_opened,

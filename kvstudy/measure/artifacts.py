@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kvstudy import __version__
-from kvstudy.errors import ToolMissing
+from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.build import changed_source
 from kvstudy.measure.builds import Build, build_of, check_revisions
 from kvstudy.measure.generator import generator_path
@@ -28,13 +28,14 @@ SCRIPT = "script"  # beside the names of programs in tool_digests
 class Artifacts:
     """What a plan needs; each is known to exist. ``generators``: program by name. ``subjects``: by what of a
     configuration names them. ``builds``: by revision, each asked for once: what `.` is may change
-    meanwhile."""
+    meanwhile. ``states``: of programs, by which it is known whether one was built anew since."""
 
     root: Path
     loadgen: Path
     generators: dict[str, str]
     subjects: dict[str, Subject]
     builds: dict[str, Build] = field(default_factory=dict)
+    states: dict[Path, tuple[int, int, int] | None] = field(default_factory=dict)
 
     @classmethod
     def needed_by(
@@ -70,10 +71,23 @@ class Artifacts:
             _check_age("service", root / "service", product)
         if "loadgen" in names or writes_first:
             _check_age("loadgen", root / "loadgen", loadgen)
-        found = cls(root, loadgen, {name: generator_path(name, loadgen) for name in names}, subjects, builds)
+        generators = {name: generator_path(name, loadgen) for name in names}
+        programs = {product for subject in subjects.values() for product in subject.products}
+        states = {path: _state(path) for path in programs | set(map(Path, generators.values()))}
+        found = cls(root, loadgen, generators, subjects, builds, states)
         # Asked now, not when a build may have replaced them.
         _ = found.subject_digests, found.generator_digests, found.versions, found.revision
         return found
+
+    def check_unchanged(self) -> None:
+        """RunFailed where a program is no longer the one that was there when all of it began: its digest was
+        asked then, and is not of what ran."""
+        for path, state in self.states.items():
+            if _state(path) != state:
+                raise RunFailed(
+                    f"program was replaced while it was measured: {path}",
+                    "the same command measures what is there now",
+                )
 
     def subject(self, configuration: Configuration) -> Subject:
         """That of a planned run, or of a trial that differs from one in its rate alone."""
@@ -154,6 +168,15 @@ class Artifacts:
         for name, path in self.generators.items():
             versions[name] = _version(path)
         return versions
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """By which a file that was written anew is known; None of one that is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _check_age(name: str, folder: Path, product: Path) -> None:

@@ -4,12 +4,13 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError, ToolMissing
@@ -21,9 +22,9 @@ MAVEN_HINT = "install it: apt-get install maven (Debian, Ubuntu) or conda instal
 CARGO_HINT = "install it: https://rustup.rs, or conda install rust, or apt-get install cargo (1.88 or newer)"
 
 
-def build(root: Path) -> None:
-    """Builds what is not newer than all of its sources; KvstudyError carries the last lines of a build that
-    failed."""
+def build(root: Path, alone: Callable[[], AbstractContextManager] = nullcontext) -> None:
+    """Builds what is not newer than all of its sources, ``alone``: what is measured shall not be replaced
+    meanwhile. KvstudyError carries the last lines of a build that failed."""
     of_service = (service_jar(root), empty_server_jar(root), profiler_library(root), jfr_converter_jar(root))
     for name, products, builder in (
         ("service", of_service, build_service),
@@ -32,7 +33,7 @@ def build(root: Path) -> None:
         if is_up_to_date(root / name, products):
             print(f"{name}: up to date", file=sys.stderr)
             continue
-        with noted(root / name, products):
+        with alone(), noted(root / name, products):
             builder(root)
 
 
@@ -132,6 +133,19 @@ def build_loadgen(root: Path) -> None:
     )
 
 
+@contextmanager
+def _ended_with_us(builder: subprocess.Popen) -> Iterator[subprocess.Popen]:
+    """Whoever is interrupted, or ended by its number, leaves no build behind that goes on beside the next
+    measurement."""
+    with builder:
+        try:
+            yield builder
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(builder.pid, signal.SIGKILL)
+            raise
+
+
 def _run(argv: list[str], environment: dict[str, str] | None, what: str, echo: bool = False) -> None:
     """Runs a build; one line that goes on while it works, its last 30 lines when it fails. ``echo`` shows all
     it says."""
@@ -139,8 +153,16 @@ def _run(argv: list[str], environment: dict[str, str] | None, what: str, echo: b
     live = sys.stderr.isatty() and not echo
     print(f"{what} …", file=sys.stderr, end="" if live else "\n", flush=True)
     last_lines: deque[str] = deque(maxlen=30)
-    with subprocess.Popen(
-        argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    with _ended_with_us(
+        subprocess.Popen(
+            argv,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -131,6 +131,11 @@ def compare(
         duet = _resumed(comparison, asked, root, label) if resume else None
         if duet:
             progress.say(f"{_are_sealed(len(duet.launches))} already and kept")
+        elif resume and (there := len(_sealed_duets(comparison, root))):
+            progress.say(
+                f"nothing to resume: of {there} launches under data/raw/{comparison.experiment.name} none is "
+                "of this comparison with these programs, this label and this machine: a new duet begins"
+            )
         duet = duet or DuetInProgress(comparison, _new_identity(asked))
         bench = DuetBench(
             root,

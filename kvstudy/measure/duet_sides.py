@@ -122,12 +122,11 @@ def launch_sides(
             live[side] = LiveSide(name, one, subject, store[side], place.file, end)
     for side in launch.places:
         one = live[side]
-        with name_side(one.name):
+        with name_side(one.name), record_fault(one.end):
             if one.configuration.fill and not one.configuration.spec.is_restored:
                 fills.write(one.configuration, one.live, one.file("fill.log"))
-            with record_fault(one.end):
-                if one.configuration.fill and not one.live.come_to_rest():
-                    raise RunFailed("store did not come to rest: flush or compaction still runs after 60 s")
+            if one.configuration.fill and not one.live.come_to_rest():
+                raise RunFailed("store did not come to rest: flush or compaction still runs after 60 s")
 
 
 @contextmanager

@@ -32,6 +32,8 @@ from kvstudy.measure.duet_sides import (
     check_memory,
     chosen_ports,
     launch_sides,
+    name_side,
+    record_fault,
     store_of,
 )
 from kvstudy.measure.fill import Fills
@@ -151,13 +153,15 @@ class DuetStation(BaseStation):
         return note
 
     def check(self, samples: Mapping[str, list[dict]]) -> None:
-        """RunFailed when a side has lost what it acknowledged."""
+        """RunFailed when a side has lost what it acknowledged, or a program is another one by now."""
+        self._artifacts.check_unchanged()
         for side, one in self._live.items():
             if not one.configuration.spec.keeps_data:
                 continue
             loads = [load.of(side) for load in self._comparison.loads]
             one.check_alive("check")
-            found = check_sample(one.live.url, loads, samples[side], self._launch.seed)
+            with name_side(one.name), record_fault(one.end):
+                found = check_sample(one.live.url, loads, samples[side], self._launch.seed)
             one.end.data_check = asdict(found) if found else None
             if found and found.missing + found.wrong:
                 raise RunFailed(

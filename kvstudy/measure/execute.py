@@ -30,7 +30,7 @@ from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
-from kvstudy.measure.side_by_side import is_of, of_these_crews, side_by_side
+from kvstudy.measure.side_by_side import is_of, measured_here, of_these_crews, side_by_side
 from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
@@ -45,6 +45,7 @@ from kvstudy.plan.selection import selected
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun, partial_runs, sealed_runs
+from kvstudy.service_failure import is_under_load
 
 # When so many runs fail one after the other, the next ones will too.
 FAILURES_IN_A_ROW_MAX = 3
@@ -156,6 +157,14 @@ def execute(
             there = [run for run in kept.values() if any(is_of(run, crew) for crew in crews)]
             _, of_these = of_these_crews(whole.runs, there, [crew.names for crew in crews])
             kept = {run.facts["identity"]: run for run in of_these}
+        else:
+            here = measured_here(kept)
+            if len(here) < len(kept):
+                print(
+                    f"{len(kept) - len(here)} sealed runs are of another machine: measured here anew",
+                    file=sys.stderr,
+                )
+            kept = here
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
         if not hosts:
@@ -313,13 +322,17 @@ def _sealed_with_these_programs(
     artifacts: Artifacts, root: Path, experiment: str, label: str
 ) -> dict[str, SealedRun]:
     """Completed runs of this experiment and label with the same programs, by identity; the newest where there
-    are several."""
+    are several. Of a search also the trials that their service did not survive: asked again until it does,
+    they would be answered by survivors."""
     found = {}
     for run in sealed_runs(raw_root(root) / experiment):
         if is_duet(run):  # a launch of both sides, sealed beside the runs of the same experiment
             continue
         facts = run.facts
-        if artifacts.are_those_of(facts) and facts["label"] == label and facts["outcome"] == "completed":
+        says_something = facts["outcome"] == "completed" or (
+            facts.get("search") and is_under_load(facts["outcome"])
+        )
+        if artifacts.are_those_of(facts) and facts["label"] == label and says_something:
             found[facts["identity"]] = run
     return found
 

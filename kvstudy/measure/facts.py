@@ -18,11 +18,13 @@ def run_facts(
     preset: str | None,
     same_percent: float,
     profiled: dict[str, str],
+    digests: dict[str, str] | None = None,
 ) -> dict:
     """``phases``: start and stop of each in UTC; ``data_check``: counts, or None where nothing was read back;
     ``search``: what a trial of a search says about it; ``preset``: of the experiment file's profiles
     the one that was asked for; ``same_percent``: below which the experiment takes two sides for the same;
-    ``profiled``: from when to when a profiler ran, as far as it came."""
+    ``profiled``: from when to when a profiler ran, as far as it came; ``digests``: of the programs and the
+    script when the run began, None for those of now."""
     configuration = planned.configuration
     revision, dirty = artifacts.revision
     facts = {
@@ -70,7 +72,7 @@ def run_facts(
         "revision": revision,
         "dirty": dirty,
         "tool_versions": artifacts.versions,
-        "tool_digests": artifacts.digests_of(configuration),
+        "tool_digests": artifacts.digests_of(configuration) if digests is None else digests,
         "phases": phases,
         "data_check": data_check,
     }

@@ -130,12 +130,13 @@ class Fills:
         _note(folder / FILLED, self._identity(configuration) | {"found": found})
 
     def _drop_fills_of_others(self) -> None:
-        """Of other builds, or made in another way: they would never be restored again."""
-        for marker in self._root.glob(f"*/{FILLED}"):
-            noted = _noted(marker) or {}
+        """Of other builds, or made in another way: they would never be restored again. So would those that
+        were interrupted, which have no marker."""
+        for folder in self._root.glob("*/"):
+            noted = _noted(folder / FILLED) or {}
             is_of_a_build = noted.get("service") in self._artifacts.subject_digests.values()
             if not (is_of_a_build and noted.items() >= self._way.items()):
-                shutil.rmtree(marker.parent, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def writer_command(

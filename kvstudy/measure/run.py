@@ -65,6 +65,7 @@ class Run:
         self._phases: dict[str, dict[str, str]] = {}
         self._phase = "launch"
         self._machine: dict = {}
+        self._digests: dict[str, str] = {}
         self._data_check: dict | None = None
         self._profiled: dict = {}  # from when to when a profiler ran
         self._pinning: Pinning | None = None
@@ -76,6 +77,8 @@ class Run:
         try:
             self._begin(folder)
             self._measured(folder)
+            if self._crew.is_here:
+                self._bench.artifacts.check_unchanged()
         except KeyboardInterrupt:
             outcome, interrupted = f"failed: interrupted during {self._phase}", True
         except KvstudyError as error:
@@ -106,6 +109,7 @@ class Run:
                 bench.preset,
                 bench.same_percent,
                 self._profiled,
+                self._digests,
             )
             folder.write_json("run.json", facts | self._where())
             run = folder.seal()
@@ -117,6 +121,8 @@ class Run:
 
     def _begin(self, folder: RunWriter) -> None:
         """On all hosts of the run."""
+        # Now: a script may be saved while the run goes on.
+        self._digests = self._bench.artifacts.digests_of(self._configuration)
         self._machine = self._crew.begin(
             self._planned, folder.path("x").parent, folder.run_id, self._configuration.awake
         )

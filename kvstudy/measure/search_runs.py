@@ -2,7 +2,8 @@
 like any other.
 
 A resumed search asks for the same trials in the same order (a rate's first, second, … one), finds them sealed
-and goes on behind them; a trial that said nothing is run again.
+and goes on behind them. A trial that said nothing is run again, unless the search has asked that rate once
+more since: another answer now would send it another way, and the trials behind would be lost.
 """
 
 import json
@@ -95,21 +96,15 @@ class _Trials:
     def measure(self, rate_rps: float, purpose: str) -> tuple[Answer, str]:
         rate_rps = round(rate_rps, 3)
         self._asked[rate_rps, purpose] += 1
-        configuration: Configuration = replace(self._line.configuration, offered_rate_rps=rate_rps)
         attempt = self._asked[rate_rps, purpose]
-        planned = PlannedRun(
-            configuration,
-            attempt,
-            attempt,
-            self._line.seed + attempt - 1,
-            plan_index=sum(self._asked.values()) - 1,
-            plan_size=self._search.trials_max,
-            purpose=purpose,
-        )
+        planned = self._planned(rate_rps, attempt, purpose)
         run = self._sealed_before.get(planned.identity())
-        if run is not None and self._answer(run)[0] is not Answer.UNKNOWN:
+        was_repeated = self._planned(rate_rps, attempt + 1, purpose).identity() in self._sealed_before
+        if run is not None and (was_repeated or self._answer(run)[0] is not Answer.UNKNOWN):
             self._result.kept.append(run)
             return self._answer(run)
+        if run is None and was_repeated:
+            return Answer.UNKNOWN, "failed, and was repeated"
         for left in range(self._retries, -1, -1):
             self._bench.progress.begin(planned)
             self._bench.crew.ready()
@@ -125,6 +120,20 @@ class _Trials:
             self._result.again += 1
         return answer, note
 
+    def _planned(self, rate_rps: float, attempt: int, purpose: str) -> PlannedRun:
+        configuration: Configuration = replace(self._line.configuration, offered_rate_rps=rate_rps)
+        return PlannedRun(
+            configuration,
+            attempt,
+            attempt,
+            self._line.seed + attempt - 1,
+            plan_index=sum(self._asked.values()) - 1,
+            plan_size=self._search.trials_max,
+            purpose=purpose,
+        )
+
     def _answer(self, run: SealedRun) -> tuple[Answer, str]:
         result = json.loads(run.text("generator.json")) if run.has("generator.json") else None
-        return self._search.objective.answer(run.facts["outcome"], result, run.machine.get("load_during"))
+        return self._search.objective.answer(
+            run.facts["outcome"], result, run.machine.get("load_during"), run.facts.get("data_check")
+        )

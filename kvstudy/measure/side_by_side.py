@@ -7,12 +7,13 @@ others, which measure them from the beginning: a part on each would be enough fo
 
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts.process import wait_until
+from kvstudy.measure import machine
 from kvstudy.measure.crew import Crew, crew_name
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.plan.shares import shares
@@ -38,10 +39,22 @@ def measured_by(run: SealedRun) -> str | None:
     return crew_name(hosts["service"], hosts["generators"]) if hosts else None
 
 
+def measured_here(runs: Mapping[str, SealedRun]) -> dict[str, SealedRun]:
+    """Those of this machine alone. A folder of runs may lie on a disk of two machines, and a virtual one be
+    copied or given more cores. What was not noted, as before it was, tells none apart."""
+    now = machine.fixed_facts()
+    return {
+        identity: run
+        for identity, run in runs.items()
+        if measured_by(run) is None
+        and all(run.machine.get(name) in (None, now[name]) for name in ("machine_id", "cpu_model", "cores"))
+    }
+
+
 def is_of(run: SealedRun, crew: Crew) -> bool:
     """Whether it was measured there: on hosts of these names, which are the same machines still."""
     if crew.is_here:
-        return measured_by(run) is None
+        return bool(measured_here({"": run}))
     noted = run.machine.get("hosts") or {}
     return measured_by(run) == crew.names and all(
         noted.get(name, {}).get("machine_id") == known["machine_id"] for name, known in crew.machines.items()

@@ -238,6 +238,12 @@ def comparisons(
             f"two sides need two ports, and there is none above: port={experiment.port}",
             "choose a lower one, or port: 0, which takes free ones",
         )
+    if experiment.search:
+        raise ExperimentError(
+            f"a duet sends at a rate, and {experiment.name} searches for one: "
+            f"highest_rate={experiment.search.highest_rate:g}",
+            "give one, in the file's compare: {rate: 20000}, or rate: closed",
+        )
     configurations = _chosen(experiment, only)
     for configuration in configurations:
         if configuration.generator != "loadgen":

@@ -52,9 +52,15 @@ class Objective(Part):
         named = {"mean": self.mean, "50": self.p50, "99": self.p99, "99.9": self.p999}
         return {name: seconds * 1e6 for name, seconds in named.items() if seconds is not None}
 
-    def answer(self, outcome: str, result: dict | None, load_during: dict | None) -> tuple[Answer, str]:
-        """Of one trial, with what decided it. ``outcome`` is run.json's, ``result`` loadgen's JSON,
-        ``load_during`` machine.json's.
+    def answer(
+        self,
+        outcome: str,
+        result: dict | None,
+        load_during: dict | None,
+        data_check: dict | None = None,
+    ) -> tuple[Answer, str]:
+        """Of one trial, with what decided it. ``outcome`` and ``data_check`` are run.json's, ``result``
+        loadgen's JSON, ``load_during`` machine.json's.
 
         The trial's own failures come first: a generator that is the limit can neither hold nor miss a rate. A
         service that died missed it: repeated until one survives, its rate would be held by survivors.
@@ -66,6 +72,8 @@ class Objective(Part):
         unfit = self._unfit(result, load_during)
         if unfit:
             return Answer.UNKNOWN, unfit
+        if lost := sum((data_check or {}).get(name, 0) for name in ("missing", "wrong")):
+            return Answer.MISSED, f"{lost} of {data_check['sampled']} keys read back missing or wrong"
         share = result["achieved_rate_rps"] / result["offered_rate_rps"]
         if share < self.achieved_share:
             return Answer.MISSED, f"achieved {share:.1%} of the rate, {self.achieved_share:.0%} asked for"
@@ -73,8 +81,9 @@ class Objective(Part):
         if bad:
             return Answer.MISSED, f"{bad} errors or unexpected answers"
         notes = []
+        # What was due and got no answer in time counts with how long it was waited for.
+        response = result.get("response_time_at_least") or result["response_time"]
         for name, limit_us in self.limits_us().items():
-            response = result["response_time"]
             observed_us = response["mean_us"] if name == "mean" else response["percentiles"][name]
             label = "mean" if name == "mean" else f"p{name}"
             notes.append(f"{label} {observed_us / 1000:.3f} ms of {limit_us / 1000:g} ms")

@@ -178,6 +178,11 @@ def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.Note
             f"{source.name} failed in cell {error.exec_count}: {error.ename}: {error.evalue}",
             f"see it with: jupyter lab {source}",
         ) from None
+    except (RuntimeError, TimeoutError) as error:  # of a kernel that died, or did not answer
+        raise KvstudyError(
+            f"{source.name} was not executed to its end: {error}",
+            "where memory was short: close something, and make the pages again",
+        ) from None
 
 
 def _page_of_failure(source: Path, error: KvstudyError) -> nbformat.NotebookNode:

@@ -43,7 +43,8 @@ class GeneratorResult:
     ``own_lateness``: the generator's own part of the lateness; results of schema version 1 hold only the
     sends whose connection was free when they were due. ``achieved_rate_rps``: of the measured window; in
     version 1 all answers by the time of sending. ``unanswered``: measured requests that were due and got no
-    answer. ``distorted_percentiles``: those of the response time of which the generator made too much.
+    answer; ``lower_bounds``: percentiles of the response time that may be larger for these.
+    ``distorted_percentiles``: those of the response time of which the generator made too much.
     ``saturated_reason`` may name the connections without the generator being the limit. None: the generator
     does not say.
     """
@@ -62,6 +63,7 @@ class GeneratorResult:
     saturated_reason: str = ""
     distorted_percentiles: tuple[str, ...] = ()
     unanswered: int | None = None
+    lower_bounds: tuple[str, ...] = ()
 
     @property
     def late_by_itself(self) -> bool:
@@ -137,6 +139,7 @@ def read_json(text: str, file: str) -> GeneratorResult:
             saturated_reason=verdict.get("reason") or "",
             distorted_percentiles=tuple(map(str, verdict.get("distorted_percentiles", ()))),
             unanswered=_unanswered(facts.get("response_time_at_least")),
+            lower_bounds=tuple(map(str, (facts.get("response_time_at_least") or {}).get("lower_bounds", ()))),
         )
     except KeyError as missing:
         raise FormatError(file, None, f"key is missing: {missing.args[0]}") from None

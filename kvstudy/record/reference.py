@@ -23,6 +23,7 @@ from kvstudy.errors import RunFolderError, SealBroken
 from kvstudy.record import copies
 from kvstudy.record.run_folder import DUET, PARTIAL_SUFFIX, SealedRun, sealed_runs
 from kvstudy.record.verification import verify
+from kvstudy.service_failure import is_of_service
 from kvstudy.units import format_bytes
 
 REFERENCE_BYTES_MAX = 20_000_000  # every clone carries them
@@ -93,8 +94,9 @@ def publish(
 
 
 def _which(run: SealedRun) -> tuple:
-    """The same of runs of which one is copied: tries at one run, in one series."""
-    if run.facts.get("search"):
+    """The same of runs of which one is copied: tries at one run, in one series. One that its service did not
+    survive is an answer, which no later try takes back: the rest would be survivors."""
+    if run.facts.get("search") or is_of_service(run.facts["outcome"]):
         return (run.run_id,)
     return run.facts.get("label"), run.facts.get("identity", run.run_id)
 

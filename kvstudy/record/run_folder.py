@@ -28,6 +28,7 @@ import re
 import shlex
 import shutil
 import zlib
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -239,7 +240,8 @@ class RunWriter:
 
     def write_text(self, name: str, text: str) -> None:
         try:
-            self.path(name).write_text(text, encoding="utf-8")
+            # A path with bytes that are no text, in an outcome or a label, shall not cost the run.
+            self.path(name).write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             raise _explained(error, self._partial / name, "write") from error
 
@@ -340,7 +342,7 @@ def sealed_runs(*roots: Path) -> list[SealedRun]:
     are not looked into."""
     found: dict[Path, SealedRun] = {}
     for root in roots:
-        for folder, subfolders, files in os.walk(root):
+        for folder, subfolders, files in _walked(root):
             subfolders[:] = [name for name in subfolders if not name.endswith(PARTIAL_SUFFIX)]
             if SEAL in files and not folder.endswith(PARTIAL_SUFFIX):
                 subfolders.clear()
@@ -353,7 +355,7 @@ def unsealed_runs(*roots: Path) -> list[Path]:
     never copied. They are not data."""
     found = set()
     for root in roots:
-        for folder, subfolders, files in os.walk(root):
+        for folder, subfolders, files in _walked(root):
             subfolders[:] = [name for name in subfolders if not name.endswith(PARTIAL_SUFFIX)]
             if "run.json" in files and SEAL not in files and not folder.endswith(PARTIAL_SUFFIX):
                 found.add(Path(folder))
@@ -362,7 +364,33 @@ def unsealed_runs(*roots: Path) -> list[Path]:
 
 def partial_runs(*roots: Path) -> list[Path]:
     """Folders that were never sealed: of a run that goes on, or of one that was killed. They are not data."""
-    return sorted(path for root in roots for path in Path(root).rglob(f"*{PARTIAL_SUFFIX}") if path.is_dir())
+    return sorted(
+        Path(folder) / name
+        for root in roots
+        for folder, subfolders, _ in _walked(root)
+        for name in subfolders
+        if name.endswith(PARTIAL_SUFFIX)
+    )
+
+
+def _walked(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As os.walk, through links too, since an experiment may lie on another disk; each folder once.
+    RunFolderError for one that cannot be read: it would be left out as if it were not there."""
+    seen = set()
+    for folder, subfolders, files in os.walk(root, onerror=_unreadable, followlinks=True):
+        if (place := os.path.realpath(folder)) in seen:
+            subfolders.clear()
+            continue
+        seen.add(place)
+        yield folder, subfolders, files
+
+
+def _unreadable(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):  # gone meanwhile, or never there
+        raise RunFolderError(
+            f"folder of runs cannot be read: {error.filename}: {(error.strerror or str(error)).lower()}",
+            "make it readable, or move it away: what lies in it would be left out",
+        ) from error
 
 
 def sealed_path(partial: Path) -> Path:

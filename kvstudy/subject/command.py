@@ -10,10 +10,11 @@ import hashlib
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -36,7 +37,9 @@ PROBE_TIMEOUT_S = 1.0
 OF_ANY_JVM = "JAVA_TOOL_OPTIONS"  # those that every JVM takes, also one that a script starts
 ENDED_WELL = "service ended before it was ready: exit=0"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
-DIGESTED_MAX_BYTES = 256 << 20
+DIGESTED_MAX_BYTES = 256 << 20  # of a larger file its size and time
+CLASS_PATHS = ("-cp", "-classpath", "--class-path", "-p", "--module-path")
+_BETWEEN_FILES = re.compile(r"[\s:;,=@'\"]+")  # in --config=FILE, a class path, a line for a shell
 # Elsewhere an ordinary user is not told who holds a port, also of his own processes.
 CAN_SEE_PORTS = sys.platform == "linux"
 
@@ -59,11 +62,14 @@ class Command:
                 f"no such program: {self.spec.command[0]}: needed by subject {self.name}",
                 "install it, or write its path; a path that begins with {root} is the project's own",
             )
-        for program in self.spec.needs or []:
-            if shutil.which(program) is None:
+        for needed in self.spec.needs or []:
+            if shutil.which(needed) is None and not ("/" in needed and self._template(needed).exists()):
+                what = "file" if "/" in needed else "program"
                 raise ToolMissing(
-                    f"no such program: {program}: needed by subject {self.name}",
-                    "install it; kvstudy doctor says what else is missing",
+                    f"no such {what}: {needed}: needed by subject {self.name}",
+                    "needs names programs on PATH, and files and folders by a path with a slash"
+                    if "/" in needed
+                    else "install it; kvstudy doctor says what else is missing",
                 )
         for template in (self.spec.files or {}).values():
             if not self._template(template).is_file():
@@ -71,23 +77,38 @@ class Command:
                     f"no such file: {self._template(template)}: needed by subject {self.name}",
                     "files maps a name in {dir} to a file to write there",
                 )
+        if profiled and self.jdk:
+            jvm.check_profiler(self.root)
 
     @cached_property
     def digest(self) -> str:
-        """Of its words, and of the files that they name."""
+        """Of its words, and of the files that they name: its program, those of a class path, of
+        ``--config=FILE``, of a line for a shell; of ``needs`` and of its own files. What a program finds by
+        itself (modules of an interpreter) is seen only where ``needs`` names it."""
         digest = hashlib.sha256(json.dumps(self.spec.facts, sort_keys=True).encode())
-        words = [
-            self._program or "",
-            *map(self._of_project, self.spec.command[1:]),
-        ]
-        for path in [self.root / word for word in words if word] + [
-            self._template(template) for template in (self.spec.files or {}).values()
-        ]:
+        for path in self._files_named():
             with suppress(OSError):
-                if path.is_file() and path.stat().st_size <= DIGESTED_MAX_BYTES:
-                    with path.open("rb") as file:
-                        digest.update(hashlib.file_digest(file, "sha256").digest())
+                state = path.stat()
+                if state.st_size > DIGESTED_MAX_BYTES:
+                    digest.update(f"{state.st_size} {state.st_mtime_ns}".encode())
+                    continue
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()[:16]
+
+    def _files_named(self) -> Iterator[Path]:
+        before = ""
+        for word in [self._program or "", *map(self._of_project, self.spec.command[1:])]:
+            pieces = [word] if (self.root / word).is_file() else _BETWEEN_FILES.split(word)
+            for piece in filter(None, pieces):
+                if before in CLASS_PATHS:
+                    yield from _of_class_path(self.root / piece)
+                elif (path := self.root / piece).is_file():
+                    yield path
+            before = word
+        for needed in self.spec.needs or []:
+            yield from _files_of(Path(shutil.which(needed) or self._template(needed)))
+        yield from (self._template(template) for template in (self.spec.files or {}).values())
 
     @property
     def versions(self) -> dict[str, str]:
@@ -142,9 +163,10 @@ class Command:
             for name, template in (self.spec.files or {}).items():
                 path = place.store / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(
-                    filled_in(self._template(template).read_text(encoding="utf-8")), encoding="utf-8"
-                )
+                content = self._template(template).read_bytes()
+                with suppress(UnicodeDecodeError):  # one that is no text has no placeholders
+                    content = filled_in(content.decode()).encode()
+                path.write_bytes(content)
         except OSError as error:
             raise RunFailed(
                 f"service cannot be given its file: {name}: {(error.strerror or str(error)).lower()}"
@@ -319,6 +341,16 @@ def takes_connections(port: int, host: str = LOOPBACK) -> bool:
     with suppress(OSError), socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
         return True
     return False
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    """The file itself, or those of a folder in the order of their names."""
+    yield from sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else (path,)
+
+
+def _of_class_path(path: Path) -> Iterator[Path]:
+    """Of one of its entries: a jar, a folder of classes or modules, or ``lib/*``, all jars of a folder."""
+    yield from sorted(path.parent.glob("*.jar")) if path.name == "*" else _files_of(path)
 
 
 def free_port(host: str = LOOPBACK) -> int:

@@ -16,11 +16,10 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from kvstudy.errors import RunFailed, ToolMissing
+from kvstudy.errors import RunFailed
 from kvstudy.hosts.process import command_text
 from kvstudy.plan.factors import MEMORY
 from kvstudy.plan.subject import EMPTY, KV_SERVICE, SERVER_PROGRAMS
-from kvstudy.project import jfr_converter_jar, profiler_library
 from kvstudy.subject.evidence import jvm
 from kvstudy.subject.evidence.process import cpu_is_quiet
 from kvstudy.subject.evidence.profiler import AttachedProfiler
@@ -65,13 +64,9 @@ class OurProgram:
         self._jvm_flags = jvm_flags
 
     def check(self, profiled: bool) -> None:
-        for path in (
-            self.jar,
-            Path(self.jdk.tool("jfr")),
-            *((profiler_library(self.root), jfr_converter_jar(self.root)) if profiled else ()),
-        ):
-            if not path.is_file():
-                raise ToolMissing(f"not built: {path}", "kvstudy build")
+        jvm.check_built(self.jar, Path(self.jdk.tool("jfr")))
+        if profiled:
+            jvm.check_profiler(self.root)
 
     @cached_property
     def digest(self) -> str:

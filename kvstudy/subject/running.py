@@ -82,8 +82,9 @@ class Address:
         try:
             with socket.create_connection((self.host, self.port), timeout=CONNECT_TIMEOUT_S) as connection:
                 return connection.getpeername()[0], None
-        except OSError as error:
-            return "", f"nothing answers at {self.url}: {(error.strerror or str(error)).lower()}"
+        except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
+            why = getattr(error, "strerror", None) or str(error)
+            return "", f"nothing answers at {self.url}: {why.lower()}"
 
 
 class LiveAddress:

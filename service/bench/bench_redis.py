@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from rounds import left_alone, rate_summary, ratio_of_rounds, undisturbed
 from served import Bench, run
 
+from kvstudy.errors import RunFailed
 from kvstudy.plan.comparison import turned
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.subject.command import Command
@@ -57,9 +58,10 @@ def redis_rps(live, records: int, command: str, connections: int, requests: int)
     """As redis-benchmark prints it."""
     options = {"p": urlsplit(live.url).port, "c": connections, "n": requests, "r": records, "d": 100}
     words = [word for name, value in options.items() for word in (f"-{name}", str(value))]
-    done = subprocess.run(
-        ["redis-benchmark", *words, "-t", command, "--csv"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["redis-benchmark", *words, "-t", command, "--csv"], capture_output=True, text=True)
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise RunFailed(f"redis-benchmark failed: exit={done.returncode}: {said[-1] if said else 'no word'}")
     return float(done.stdout.strip().splitlines()[-1].split(",")[1].strip('"'))
 
 

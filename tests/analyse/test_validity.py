@@ -34,6 +34,8 @@ GOOD = Evidence(
     profiled=True,
     profiled_share=0.99,
     logged_samples=60_000,
+    unanswered=1,
+    lower_bounds=("99.999", "100"),
 )
 
 
@@ -54,6 +56,7 @@ BAD = [
     ("rate_held", "WARN", {"achieved_rate_rps": None}),
     ("every_request_sent", "WARN", {"unsent": 17}),
     ("every_request_sent", "FAIL", {"unsent": 3000}),
+    ("tail_answered", "WARN", {"unanswered": 784, "lower_bounds": ("99.9", "100")}),
     ("answers_expected", "FAIL", {"unexpected_answers": 1}),
     ("answers_expected", "WARN", {"unexpected_answers": None}),
     ("no_errors", "FAIL", {"errors": {"connect": 0, "timeout": 24}}),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trial import configuration, trial
 
-from kvstudy.errors import ToolMissing
+from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.facts import run_facts
 from kvstudy.plan.run_plan import plan
@@ -171,3 +171,22 @@ def test_a_run_of_before_its_script_was_noted_is_kept(root, scripts):
     del facts["tool_digests"]["script"]
     del facts["script"]
     assert artifacts.are_those_of(facts)
+
+
+def test_a_program_that_is_built_anew_while_it_is_measured_is_told(root):
+    """Its digest was asked before: later runs would be pooled with those of another program."""
+    artifacts = needed(root)
+    artifacts.check_unchanged()
+    new = service_jar(root).with_name("new.jar")
+    new.write_bytes(service_jar(root).read_bytes())
+    new.replace(service_jar(root))
+    with pytest.raises(RunFailed, match="^program was replaced while it was measured: .*kv-service.jar"):
+        artifacts.check_unchanged()
+
+
+def test_a_run_notes_its_script_as_it_was_when_the_run_began(root, scripts):
+    artifacts, planned = needed(root), plan(trial()).runs[0]
+    before = artifacts.digests_of(planned.configuration)
+    (scripts / "put.lua").write_text("-- saved while the run goes on")
+    given = (planned, "id", "", "completed", artifacts, {}, None, {}, None, 5.0, {})
+    assert run_facts(*given, before)["tool_digests"] == before != run_facts(*given)["tool_digests"]

@@ -1,12 +1,16 @@
 """Building: only what is not up to date, with a clear end when a build fails or a tool is missing."""
 
 import os
+import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kvstudy.errors import KvstudyError, ToolMissing
+from kvstudy.hosts.process import wait_until
 from kvstudy.measure import build as builder
 from kvstudy.project import empty_server_jar, jfr_converter_jar, loadgen_binary, profiler_library, service_jar
 
@@ -100,3 +104,33 @@ def test_failed_build_shows_its_last_lines_and_its_command(tree, monkeypatch, ca
         builder.build(tree)
     assert "cargo build --release --locked" in caught.value.hint
     assert "error: expected one of" in capfd.readouterr().err
+
+
+def test_an_interrupted_build_is_ended_with_all_that_it_started():
+    """It would go on beside the next measurement."""
+    words = ["sh", "-c", "sleep 60 & echo $!; wait"]
+    with (
+        pytest.raises(KeyboardInterrupt),
+        builder._ended_with_us(
+            subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        ) as maven,
+    ):
+        started = psutil.Process(int(maven.stdout.readline()))
+        raise KeyboardInterrupt
+    assert maven.returncode == -9
+    assert wait_until(lambda: not started.is_running() or started.status() == psutil.STATUS_ZOMBIE, 10)
+
+
+def test_only_a_build_that_has_something_to_do_waits_for_no_measurement_to_go_on(tree, monkeypatch):
+    """What is measured shall not be replaced; but who measures may ask for what is there already."""
+
+    @contextmanager
+    def alone():
+        raise KvstudyError("another measurement is running: pid=1")
+        yield
+
+    monkeypatch.setenv("PATH", "/nowhere")
+    builder.build(tree, alone)
+    os.utime(tree / "service/src/Main.java", (3000, 3000))
+    with pytest.raises(KvstudyError, match="another measurement is running"):
+        builder.build(tree, alone)

@@ -373,6 +373,11 @@ compare._launches = refuse
     assert code == 1 and " has 0 launches" in err and first.facts["comparison"] not in err, (
         "without --resume a new duet begins"
     )
+    assert "nothing to resume" not in err
+    again = project.kvstudy("compare", path, "--resume", "--label", "other", code=without_measuring)
+    code, _, err = project.finished(again)
+    assert code == 1 and " has 0 launches" in err
+    assert "nothing to resume: of 3 launches under data/raw/trial none is of this comparison" in err
 
 
 def test_a_side_that_dies_ends_the_launch_in_one_line_and_three_in_a_row_end_the_duet(project):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kvstudy.errors import RunFailed
 from kvstudy.measure import duet_sides
 from kvstudy.measure.duet_sides import launch_sides
 from kvstudy.plan.comparison import SIDES, Launch, comparisons
@@ -123,3 +124,21 @@ def test_a_side_in_a_memory_group_has_to_pay_for_its_pages_though_the_other_has_
         comparison = replace(comparison, loads=(replace(load, **{limited: one}),))
     acts_of(comparison, LAUNCHES[0], tmp_path / "run")
     assert sorted(store.name for store in forgotten) == (["1", "2"] if limited else [])
+
+
+def test_a_fill_that_a_side_refuses_is_its_own_doing(tmp_path, monkeypatch):
+    """From outside, the launch would leave the better ones of that side behind."""
+
+    def refuses(_acts, configuration, _live, _log):
+        if configuration.spec.name == "other":
+            raise RunFailed("loadgen got unexpected answers: 507: 3")
+
+    monkeypatch.setattr(Acts, "write", refuses)
+    comparison, ends = compared(tmp_path, {"subject": TWO_COMMANDS}), {}
+    acts, folder = Acts(comparison), tmp_path / "run"
+    folder.mkdir()
+    with pytest.raises(RunFailed, match="^side subject=other: loadgen got unexpected answers"):
+        launch_sides(
+            comparison, LAUNCHES[0], acts, acts, folder / "stores", folder, None, lambda *_: None, {}, ends
+        )
+    assert (ends["a"].fault, ends["b"].fault) == ("", "loadgen got unexpected answers: 507: 3")

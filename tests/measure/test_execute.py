@@ -5,11 +5,13 @@ import json
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from trial import trial
 
 from kvstudy.errors import KvstudyError
+from kvstudy.measure import side_by_side
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.execute import _sealed_with_these_programs, disk_needed
 from kvstudy.measure.fill import FILLED
@@ -49,6 +51,42 @@ def test_launches_of_a_duet_are_not_taken_for_runs_when_a_measurement_is_resumed
     artifacts = Artifacts(tmp_path, Path("loadgen"), {}, {json.dumps(key, sort_keys=True): Service()})
     artifacts.__dict__["generator_digests"] = {"loadgen": "0"}  # of a program that is none
     assert list(_sealed_with_these_programs(artifacts, tmp_path, "trial", facts["label"])) == ["a run"]
+
+
+def test_of_a_search_the_trials_that_their_service_did_not_survive_are_kept_when_it_is_resumed(tmp_path):
+    """Asked again until one survives, their rate would be held by survivors."""
+    made, died = RunMaker(raw_root(tmp_path)), "failed: service died during measure: signal 9"
+    common = {"experiment": "trial", "tool_digests": {"loadgen": "0"}}
+    run = made("run-1", **common, identity="plain", outcome=died)
+    made("run-2", **common, identity="trial", outcome=died, search={"purpose": "search"})
+    made("run-3", **common, identity="cut", outcome="failed: interrupted", search={"purpose": "search"})
+
+    class Service:
+        digest, digest_name = None, "kv-service"
+
+    facts = run.facts
+    key = [facts.get("server") or "kv-service", facts.get("subject"), facts["service"], facts["jvm"]]
+    artifacts = Artifacts(tmp_path, Path("loadgen"), {}, {json.dumps(key, sort_keys=True): Service()})
+    artifacts.__dict__["generator_digests"] = {"loadgen": "0"}
+    assert list(_sealed_with_these_programs(artifacts, tmp_path, "trial", facts["label"])) == ["trial"]
+
+
+def test_runs_of_another_machine_are_not_kept_when_a_measurement_is_resumed(monkeypatch):
+    """A folder of runs may lie on a disk of two, and a virtual one be given more cores."""
+    now = {"machine_id": "m", "cpu_model": "x", "cores": 2}
+    monkeypatch.setattr(side_by_side.machine, "fixed_facts", lambda: now)
+
+    def run(hosts=None, **change):
+        return SimpleNamespace(facts={"hosts": hosts} if hosts else {}, machine=now | change)
+
+    runs = {
+        "here": run(),
+        "before it was noted": run(machine_id=None),
+        "another": run(machine_id="n"),
+        "resized": run(cores=4),
+        "on hosts": run(hosts={"service": "a", "generators": ["b"]}),
+    }
+    assert list(side_by_side.measured_here(runs)) == ["here", "before it was noted"]
 
 
 class Filled:

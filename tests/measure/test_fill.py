@@ -75,8 +75,7 @@ def test_kept_fill_without_its_whole_marker_is_made_again_and_is_dropped_by_othe
     marker = fill / "filled.json"
     for left in (None, "", '{"records": 50', "[]"):
         marker.unlink() if left is None else marker.write_text(left)
-        if left is not None:
-            shutil.copytree(fill, fill.with_name("other"))
+        shutil.copytree(fill, fill.with_name("other"))
         code, _, err = project.finished(project.kvstudy("run", reading(project)))
         assert code == 0 and "fill 5000 records" in err and fills(project) == [fill], (left, err)
         assert json.loads(marker.read_text())["found"] == 5000, left

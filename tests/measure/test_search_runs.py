@@ -1,8 +1,14 @@
 """A search for the stable rate with real runs, interrupted by its budget and resumed."""
 
-import pytest
+from types import SimpleNamespace
+from typing import ClassVar
 
+import pytest
+from trial import trial
+
+from kvstudy.measure.search_runs import _Trials
 from kvstudy.plan.objective import Answer
+from kvstudy.plan.run_plan import one_run_per_configuration, plan
 from kvstudy.plan.search import Trial, found_in
 from kvstudy.record.run_folder import sealed_runs
 
@@ -64,3 +70,29 @@ def test_a_disturbed_trial_is_made_again_before_the_search_hears_of_it(project):
         "out of trials, 2 trials\n"
     ), err
     assert [run.facts["search"]["purpose"] for run in sealed_runs(project.raw)] == ["search"] * 3 + ["sweep"]
+
+
+class Sealed:
+    """A sealed trial that failed like this."""
+
+    machine: ClassVar = {}
+
+    def __init__(self, outcome: str):
+        self.facts = {"outcome": outcome}
+
+    def has(self, _file: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("first", ["sealed", "not kept"])
+def test_a_resumed_search_is_told_what_it_was_told_before_where_it_has_asked_again_since(first):
+    """Another answer now would send it another way, and the trials behind would be lost."""
+    search = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 300}
+    experiment = trial(rate=None, search=search)
+    (line,) = one_run_per_configuration(plan(experiment))
+    sealed: dict = {}
+    trials = _Trials(line, experiment.search, None, SimpleNamespace(kept=[]), sealed, 0)
+    if first == "sealed":
+        sealed[trials._planned(300.0, 1, "search").identity()] = Sealed("failed: profiler refused: start")
+    sealed[trials._planned(300.0, 2, "search").identity()] = Sealed("failed: service died during measure: 9")
+    assert [trials.measure(300.0, "search")[0] for _ in range(2)] == [Answer.UNKNOWN, Answer.MISSED]

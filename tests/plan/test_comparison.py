@@ -120,6 +120,17 @@ def test_two_builds_get_the_same_options_and_the_same_build_twice_is_called_so(t
     )
 
 
+def test_an_experiment_that_searches_for_its_rate_is_not_compared_at_the_top_of_its_search(tmp_path):
+    search = {"method": "bisect", "objective": {"p99": "10ms"}, "lowest_rate": 1000, "highest_rate": 48000}
+    change = {"service": {"handler": ["selector", "workers"]}, "rate": None, "search": search}
+    assert refused(tmp_path, **change) == (
+        "a duet sends at a rate, and trial searches for one: highest_rate=48000\n"
+        "  give one, in the file's compare: {rate: 20000}, or rate: closed"
+    )
+    (one,) = comparisons(experiment(tmp_path, **change | {"compare": {"rate": 2000}}))
+    assert one.loads[0].a.offered_rate_rps == 2000
+
+
 def test_sides_at_an_address_are_refused_since_no_launch_starts_them_anew(tmp_path):
     sides = [{"url": f"http://127.0.0.1:{port}", "name": f"at-{port}"} for port in (8080, 8081)]
     said = refused(tmp_path, subject=sides, workload="put", fill=None)

@@ -83,3 +83,20 @@ def test_trial_that_failed_by_itself_says_nothing_even_where_the_rate_was_missed
 def test_a_rate_under_which_the_service_died_is_missed_so_that_it_is_not_held_by_survivors(outcome):
     missed, note = Objective(mean="1ms").answer(outcome, None, QUIET)
     assert missed is Answer.MISSED and note == outcome.removeprefix("failed: ")
+
+
+def test_a_rate_at_which_acknowledged_writes_are_lost_is_missed():
+    objective, kept = Objective(mean="1ms"), {"sampled": 200, "missing": 0, "wrong": 0}
+    assert objective.answer("completed", RESULT, QUIET, kept)[0] is Answer.HELD
+    missed, note = objective.answer("completed", RESULT, QUIET, kept | {"missing": 39, "wrong": 1})
+    assert missed is Answer.MISSED and note == "40 of 200 keys read back missing or wrong"
+    disturbed = {"steal_share_mean": 0.2}
+    assert objective.answer("completed", RESULT, disturbed, kept | {"wrong": 1})[0] is Answer.UNKNOWN
+
+
+def test_what_was_due_and_got_no_answer_counts_with_how_long_it_was_waited_for():
+    """Else a service that stands still to the end of a trial would hold its rate."""
+    waited = {"mean_us": 900.0, "percentiles": {"50": 700, "99": 1900, "99.9": 35_000}, "unanswered": 784}
+    held, _ = answer(Objective(p999="10ms"))
+    missed, note = answer(Objective(p999="10ms"), response_time_at_least=waited)
+    assert (held, missed, note) == (Answer.HELD, Answer.MISSED, "p99.9 35.000 ms of 10 ms")

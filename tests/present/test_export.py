@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from kvstudy.errors import KvstudyError
@@ -28,6 +29,16 @@ def test_kernels_of_notebooks_under_way_are_ended_and_nothing_else():
         report._end_kernels([pool.submit(kernel.wait)])
         assert kernel.poll() == -9 and other.poll() is None
         other.kill()
+
+
+def test_a_kernel_that_dies_costs_its_own_page_alone(tmp_path, monkeypatch):
+    def dies(*_, **__):
+        raise DeadKernelError("Kernel died")
+
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# How?")]), source := tmp_path / "05-profiles.ipynb")
+    monkeypatch.setattr(report.papermill, "execute_notebook", dies)
+    with pytest.raises(KvstudyError, match="^05-profiles.ipynb was not executed to its end: Kernel died"):
+        report._executed(source, tmp_path, None)
 
 
 def test_one_experiment_alone_has_its_own_pages_with_links_to_the_whole_study(tmp_path):

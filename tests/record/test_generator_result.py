@@ -46,12 +46,14 @@ def read(facts: dict) -> generator_result.GeneratorResult:
 def test_a_result_of_the_first_version_says_nothing_of_what_the_second_added():
     result = read(first_version())
     assert (result.saturated, result.distorted_percentiles, result.unanswered) == (False, (), None)
+    assert result.lower_bounds == ()
     assert (result.latencies["response"].total, result.own_lateness.total) == (3, 1)
 
 
 def test_a_result_of_the_second_version_says_it():
     result = read(second_version())
     assert (result.distorted_percentiles, result.unanswered) == (("99.9",), 2)
+    assert result.lower_bounds == ("99",)
     assert result.latencies["response"].total == 3
 
 

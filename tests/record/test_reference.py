@@ -264,3 +264,11 @@ def test_without_names_what_has_no_file_or_no_such_profile_is_named_and_left_out
     ]
     with pytest.raises(ExperimentError, match="no such profile: reference"):
         cli.publish.callback(("mine",), "reference")
+
+
+def test_a_run_that_its_service_did_not_survive_is_copied_beside_its_later_survivor(measured, tmp_path):
+    """Else a service that died in three of ten would be published as one that never did."""
+    measured("rates", "run-1", identity="a", outcome="failed: service died during measure: signal 9")
+    measured("rates", "run-2", identity="a")
+    publish(tmp_path / "raw", tmp_path / "reference")
+    assert ids(tmp_path) == ["run-1", "run-2"]

@@ -21,6 +21,7 @@ from kvstudy.record.run_folder import (
     open_run,
     partial_runs,
     sealed_runs,
+    unsealed_runs,
 )
 from kvstudy.record.verification import verify, verify_all
 
@@ -218,6 +219,41 @@ def test_runs_are_found_below_any_depth_and_sorted_by_id(tmp_path):
     for run_id in ("run-3", "run-1", "run-2"):
         sealed_run(tmp_path / "deep" / "er", run_id)
     assert [run.run_id for run in sealed_runs(tmp_path, tmp_path / "deep")] == ["run-1", "run-2", "run-3"]
+
+
+def test_runs_of_an_experiment_that_lies_on_another_disk_are_found_once_behind_their_link(tmp_path):
+    there = sealed_run(tmp_path / "other disk" / "wal", "run-1").path.parent
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "wal").symlink_to(there)
+    (there / "back").symlink_to(tmp_path / "raw")
+    (there / "run-2.partial").mkdir()
+    (run,) = sealed_runs(tmp_path / "raw")
+    assert run.path == tmp_path / "raw" / "wal" / "run-1"
+    assert partial_runs(tmp_path / "raw") == [tmp_path / "raw" / "wal" / "run-2.partial"]
+    (run.path / "run.json").write_text("{}")
+    assert [problem.run for problem in verify_all(tmp_path / "raw")] == [run.path]
+
+
+def test_a_folder_that_cannot_be_read_is_told_and_not_left_out(tmp_path, monkeypatch):
+    sealed_run(tmp_path / "wal", "run-1")
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("wal"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    for find in (sealed_runs, unsealed_runs, partial_runs):
+        with pytest.raises(RunFolderError, match="^folder of runs cannot be read: .*wal: permission denied"):
+            find(tmp_path)
+    assert sealed_runs(tmp_path / "nowhere") == []
+
+
+def test_bytes_that_are_no_text_do_not_cost_the_run_whose_outcome_names_them(tmp_path):
+    writer = RunWriter.create(tmp_path, "experiment", "run-1")
+    writer.write_json("run.json", facts("run-1") | {"outcome": "failed: no such file: \udcfcber.lua"})
+    assert writer.seal().facts["outcome"] == "failed: no such file: ?ber.lua"
 
 
 def test_run_without_whole_run_json_is_not_sealed(tmp_path):

@@ -402,3 +402,57 @@ def test_the_digest_follows_the_words_and_the_files_that_they_name(place):
     assert command(place, command=[sys.executable, "{root}/own.py", "{port}", "-v"]).digest != one
     script.write_text("2")
     assert command(place, command=[sys.executable, "{root}/own.py", "{port}"]).digest != one
+
+
+def test_the_digest_follows_what_a_command_names_within_its_words_and_what_it_needs(place):
+    """Else an edited class or configuration would be pooled with what ran before."""
+    folder = place.folder
+    for name in ("classes/own/Main.class", "lib/other.jar", "own.conf", "start.py", "app/module.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("1")
+
+    def digest() -> str:
+        words = [
+            "java",
+            "-cp",
+            "classes:lib/*",
+            "--config=own.conf",
+            "sh",
+            "-c",
+            "exec python 'start.py' {port}",
+        ]
+        return command(place, command=words, needs=["./app"]).digest
+
+    before = digest()
+    assert digest() == before
+    for name in ("classes/own/Main.class", "lib/other.jar", "own.conf", "start.py", "app/module.py"):
+        (folder / name).write_text("2")
+        now = digest()
+        assert now != before, name
+        before = now
+
+
+def test_a_needed_file_that_is_not_there_is_said_before_anything_is_started(place):
+    with pytest.raises(ToolMissing, match="^no such file: ./app: needed by subject foreign\n  needs names"):
+        command(place, name="foreign", needs=["./app"]).check(profiled=False)
+    (place.folder / "app").mkdir()
+    command(place, needs=["./app"]).check(profiled=False)
+
+
+def test_a_file_that_is_no_text_is_given_to_it_as_it_is(place):
+    (place.folder / "own.p12").write_bytes(b"\xff\xfe{port}\x00")
+    live = command(place, files={"own.p12": "own.p12"}).launch(place)
+    assert live.stop() is None
+    assert (place.store / "own.p12").read_bytes() == b"\xff\xfe{port}\x00"
+
+
+def test_a_profiler_that_is_not_built_is_said_before_a_jvm_is_started(place):
+    jvm = Command(spec(jvm=True), place.folder, Jdk(Path("/jdk"), "25"))
+    jvm.check(profiled=False)
+    with pytest.raises(ToolMissing, match="^not built: .*libasyncProfiler.so\n  kvstudy build"):
+        jvm.check(profiled=True)
+
+
+def test_an_address_that_no_host_can_have_is_said_in_one_line(place):
+    with pytest.raises(KvstudyError, match="^nothing answers at http://a..b:8080: "):
+        Address(SubjectSpec(url="http://a..b:8080"), place.folder, None).check(profiled=False)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from kvstudy.errors import RunFailed
+from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.project import jfr_converter_jar, profiler_library
 from kvstudy.subject.evidence.profiler import AttachedProfiler, Profiler
 from kvstudy.subject.evidence.recording import RECORDING_SETTINGS, read_recording
@@ -59,6 +59,17 @@ def memory_needed_bytes(flags: Sequence[str]) -> int:
     what it takes beside."""
     given = [found[1] for flag in flags if (found := HEAP.fullmatch(flag))]
     return BESIDE_HEAP_BYTES + (parse_size_bytes(given[-1]) if given else psutil.virtual_memory().total // 4)
+
+
+def check_built(*paths: Path) -> None:
+    """ToolMissing where one is not there."""
+    for path in paths:
+        if not path.is_file():
+            raise ToolMissing(f"not built: {path}", "kvstudy build")
+
+
+def check_profiler(root: Path) -> None:
+    check_built(profiler_library(root), jfr_converter_jar(root))
 
 
 def profiler(jdk: Jdk, root: Path, pid: int) -> AttachedProfiler:
