@@ -45,6 +45,15 @@ _ALWAYS_SHARE = 0.95
 # What is linked overlaps more slow answers than chance: by so much of what chance gives, or leaves.
 EXCESS_MIN = 0.1
 NO_MORE_THAN_CHANCE = "it overlaps hardly more slow answers than chance"
+# Where the repeats cannot answer all questions of a page these are asked first, in this order: of (workload,
+# kind) those that the committed runs link, or that the page's answer is about. Whoever measures again asks it
+# of other runs than those that it was learned from, which have repeats enough to be asked everything at once.
+ASKED_FIRST = (
+    ("repeated_put", "flush"),
+    ("repeated_put", "wal_sync"),
+    ("unique_put", "flush"),
+    ("unique_put", "wal_sync"),
+)
 CAUSE_COLUMNS = [
     "cause",
     "events",
@@ -240,9 +249,16 @@ def _questions(tables: Tables, threshold_us: float) -> dict[str, Question]:
             for run in group
         }
         found[kind] = Question(
-            groups, int(((events["kind"] == kind) & events["run_id"].isin(informative)).sum())
+            groups,
+            int(((events["kind"] == kind) & events["run_id"].isin(informative)).sum()),
+            _turn(tables, kind),
         )
     return found
+
+
+def _turn(tables: Tables, kind: str) -> int:
+    asked = (*set(tables.runs["workload"]), kind)  # of several workloads together it is no such pair
+    return ASKED_FIRST.index(asked) if asked in ASKED_FIRST else len(ASKED_FIRST)
 
 
 def _repeats(tables: Tables, threshold_us: float) -> list[list[SlowAnswers]]:

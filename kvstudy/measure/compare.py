@@ -1,5 +1,5 @@
-"""A whole comparison: both builds, launch after launch until every measure is decided or the time is over,
-and where it stands after each.
+"""A whole comparison: both sides, launch after launch until what is asked for (every measure, or the primary
+one) is decided or the time is over, and where it stands after each.
 
 Launches are sealed one by one; what is sealed stays. With ``resume`` the newest duet of the same comparison
 (its ``asked``) goes on; without, a new one begins, whose launches are not pooled with those of before: a duet

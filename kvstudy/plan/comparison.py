@@ -4,7 +4,7 @@ draws for each launch.
     a launch    both sides start; for each load: warm-up, slice pairs at the rate, slice pairs in a closed
     loop
     a slice     |not counted|      counted      |gap|     of one side; a pair has one of each
-    a duet      launches of one comparison, until each measure is decided or its time is over
+    a duet      launches of one comparison, until what is asked for is decided or its time is over
 
 Everything here is pure. Which launches count, and when a duet is decided: ``kvstudy/analyse/comparison``.
 """

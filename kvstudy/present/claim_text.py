@@ -6,13 +6,14 @@ claim_text.alone(claim)         "1.51 ×"
 claim_text.around(claim)        "[1.45, 1.54 ×]"
 claim_text.word(claim)          "slower", "the same within 5 %", "cannot tell"
 claim_text.place(claim)         "get at 20 000 r/s on 4 connections"
+claim_text.sentence(claim)      "p50 of get at 20 000 r/s on 4 connections, workers to selector: 1.51 × …"
 claim_text.findable(claim)      "only a difference above 12 % could have been found"
 claim_text.less(4, 0, 3)        "Your own 4 runs cannot tell yet"
 """
 
 import math
 
-from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim
+from kvstudy.analyse.claim import CLOSED_LOOP, INTERVENTION, LINK, SEARCH, Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
 from kvstudy.present import words
 
@@ -92,6 +93,19 @@ def place(claim: Claim) -> str:
     if subject.connections is not None:
         parts.append(f"on {words.value('connections', subject.connections)}")
     return " ".join(parts)
+
+
+def sentence(claim: Claim) -> str:
+    """All of it without the full stop: what it is of, where, the number and the word."""
+    if claim.rule == LINK:
+        return f"slow answers of {place(claim)} are {claim.word} to {words.factor(claim.variant)}"
+    if claim.rule == INTERVENTION:
+        causes = words.several([words.factor(kind) for kind in (claim.variant, *claim.also)])
+        return f"slow answers of {place(claim)} are {claim.word} {causes}"
+    sides = f"{claim.variant} to {claim.baseline}" if claim.baseline else claim.variant
+    told = "" if math.isnan(claim.estimate) else estimate(claim)
+    what = ", ".join(filter(None, [f"{claim.measure} of {place(claim)}", sides]))
+    return f"{what}: {', '.join(filter(None, [told, word(claim)]))}"
 
 
 def less(runs: int, decided: int, of: int) -> str:

@@ -31,7 +31,7 @@ from kvstudy.record.duet import side_file
 from kvstudy.record.run_folder import open_run
 
 NONE = (
-    "**No duet was measured yet.** `kvstudy compare experiments/handler.yaml` measures one in about ten "
+    "**No duet was measured yet.** `kvstudy compare experiments/handler.yaml` measures one in about three "
     "minutes: both sides at once, loaded in turn."
 )
 LOOPS = {"rate": "at a rate", "closed": "closed loop"}

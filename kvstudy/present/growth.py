@@ -2,13 +2,17 @@
 
 found = growth.measured()         Tables of the three experiments, of those that were measured
 growth.answer(found)              a line for each, and what to type where there is nothing
+growth.claims(found)              the same as claims
 growth.compared(found)            the most work against the least: a row per line and measure
 """
+
+from dataclasses import replace
 
 import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import growth as analysed
+from kvstudy.analyse.answers import Answer
 from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.configuration import CPU
@@ -55,19 +59,35 @@ def answer(found: Tables) -> Markdown:
     return Markdown("\n".join(lines))
 
 
-def p99_of_each(found: Tables) -> list[tuple[str, Claim]]:
-    """Of each line of each growth that has a number, what grew, as ``10 × records``, and its p99."""
+def p99_of_each(found: Tables, *of: Growth) -> list[tuple[str, Claim]]:
+    """Of each line of each growth (or of those of ``of``) that has a number, what grew, as ``10 × records``,
+    and its p99."""
     return [
         (
             f"{words.times(step.most / step.least, 2)} {_WORK[growth.experiment]} "
             f"({words.factor(step.line)})",
             claim,
         )
-        for growth in growths()
+        for growth in of or growths()
         for step in analysed.steps(found, growth)
         for claim in step.claims
         if claim.measure == analysed.P99 and claim.ends
     ]
+
+
+def claims(found: Tables) -> Answer | None:
+    """Of each line of each growth what ``grown`` says, with the two amounts of work; None without any."""
+    made = [
+        replace(
+            claim,
+            baseline=amount(growth, step.least),
+            variant=f"{amount(growth, step.most)} {_WORK[growth.experiment]}",
+        )
+        for growth in growths()
+        for step in analysed.steps(found, growth)
+        for claim in step.claims
+    ]
+    return Answer(tuple(made), sum(claim.runs for claim in made)) if made else None
 
 
 def grown(found: Tables, growth: Growth) -> str:

@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -27,6 +28,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SAME
 from kvstudy.analyse.configuration import CPU, INVALID
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.intervention import CAUSED
+from kvstudy.analyse.intervention import EXPERIMENT as CAUSES
 from kvstudy.analyse.linked import LINKED
 from kvstudy.analyse.options import OF_WORKLOAD
 from kvstudy.analyse.replication import verdicts
@@ -134,7 +136,7 @@ def _card(
 def _own(told: _CardContent, theirs: _CardContent) -> str:
     """What the reader's own runs say beside the reference's answer, which decides more."""
     begun = claim_text.less(told.runs.own_runs, told.decides, theirs.decides)
-    return f"{begun}: {told.answer.removeprefix(f'{CANNOT_TELL.capitalize()}: ')}"
+    return f"{begun}: {told.answer.removeprefix(CANNOT_TELL.capitalize()).lstrip(': ')}"
 
 
 def _whose(tables: Tables) -> str:
@@ -142,6 +144,24 @@ def _whose(tables: Tables) -> str:
     return (
         claim_text.BOTH if 0 < own < len(tables.runs) else claim_text.YOURS if own else claim_text.REFERENCE
     )
+
+
+def _who_decides(
+    ask: Callable[[Tables], Answer | None], experiment: str, tables: Tables, reference: Tables | None
+) -> tuple[Answer | None, Tables]:
+    """The answer of ``tables``, or of ``reference`` where the reader's own runs of the experiment decide
+    less; and of which of the two it is."""
+    answer = ask(tables)
+    if reference is not None and tables.select(experiment=experiment).own_runs:
+        theirs = ask(reference)
+        if theirs is not None and theirs.decides > (answer.decides if answer else 0):
+            return theirs, reference
+    return answer, tables
+
+
+def _left_open(experiments: Sequence[str]) -> list[str]:
+    """The badge of a card that chooses by experiments: of which the reader's own runs decide less."""
+    return [f"your own cannot tell yet of {words.several(sorted(experiments))}"] if experiments else []
 
 
 def _of(*names: str, profiled: bool | None = None) -> Callable[[Tables], Tables]:
@@ -420,7 +440,7 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
         f"{len(decided)} of {len(every)} decided",
         *([f"{words.counted(launches, 'launch')} of duets"] if launches else []),
         *_findable([claim for claim in every if claim.word == CANNOT_TELL]),
-        *([f"your own cannot tell yet of {words.several(sorted(less))}"] if less else []),
+        *_left_open(less),
     ]
     counted = "" if asked.runs.empty else None
     if not differing:
@@ -492,9 +512,15 @@ def _away(ratio: float) -> float:
     return ratio if ratio >= 1 else 1 / ratio
 
 
-@_card("07-tail", "Why is the slow one percent slow?", _of("reproduce", "tail-intervention", profiled=False))
-def _tail(tables: Tables):
-    caused, linked = tail.caused(tables), tail.linked(tables)
+@_card(
+    "07-tail",
+    "Why is the slow one percent slow?",
+    _of("reproduce", "tail-intervention", profiled=False),
+    beside=True,
+)
+def _tail(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ()):
+    caused, of_cause = _who_decides(tail.caused, CAUSES, tables, reference)
+    linked, of_links = _who_decides(tail.linked, tail.EXPERIMENT, tables, reference)
     if not _has_claims(linked):
         return _silent(linked)
     _limit, *kinds = linked.claims
@@ -522,15 +548,18 @@ def _tail(tables: Tables):
     doubts = (
         [] if causes else ["no cause is proven" if held_off else "nothing was held off: no cause is proven"]
     )
-    asked = tables.select(
+    less = [name for name, of in ((CAUSES, of_cause), (tail.EXPERIMENT, of_links)) if of is reference]
+    shown = of_links.select(
         experiment=tail.EXPERIMENT,
         workload=tail.WORKLOAD,
         offered_rate_rps=kinds[0].subject.offered_rate_rps,
+        profiled=False,
     )
-    if causes:
-        asked = tables.select(experiment=first.subject.experiment)
+    asked = of_cause.select(experiment=first.subject.experiment, profiled=False) if causes else shown
     of = f"share of slow {who} answers that felt it"
-    return _CardContent(answer, of, bars, doubts, asked, 2 if causes else 1 if ties else 0)
+    if reference is not None and _whose(shown) != _whose(asked):
+        of += f", {_whose(shown)}"
+    return _CardContent(answer, of, bars, [*doubts, *_left_open(less)], asked)
 
 
 def _cause(claim: Claim) -> str:
@@ -596,7 +625,7 @@ def _peers(tables: Tables):
     if len(names) < 2:
         return None
     of, bars = _beside_peers(tables, names[0])
-    return _CardContent(f"{peers.headline(tables)}.", of, bars, decides=1)
+    return _CardContent(f"{peers.headline(tables)}.", of, bars, decides=len(peers.decided(tables)))
 
 
 def _beside_peers(tables: Tables, ours: str) -> tuple[str, list[Bar]]:
@@ -624,14 +653,29 @@ def _beside_peers(tables: Tables, ours: str) -> tuple[str, list[Bar]]:
     return f"p50 of {_name(workload)}, {words.size(size)}, {words.rate(rate)}", bars
 
 
+_of_growths = _of(*(one.experiment for one in analysed_growth.growths()), profiled=False)
+
+
 @_card(
     "11-growth",
     "How does the cost grow with the work?",
-    _of(*(one.experiment for one in analysed_growth.growths()), profiled=False),
+    _of_growths,
     "Not measured yet: kvstudy run experiments/connections.yaml, about 3 minutes.",
+    beside=True,
 )
-def _growth(tables: Tables):
-    grown = growth.p99_of_each(tables)
+def _growth(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ()):
+    if _of_growths(tables).runs.empty:
+        return None
+    grown, less, asked = [], [], _of_growths(tables)
+    for one in analysed_growth.growths():
+        _, of = _who_decides(partial(_p99_of, one), one.experiment, tables, reference)
+        grown += growth.p99_of_each(of, one)
+        if of is reference:
+            less.append(one.experiment)
+            mine = asked.runs["experiment"] != one.experiment
+            asked = asked.only(asked.runs.loc[mine, "run_id"]).joined(
+                of.select(experiment=one.experiment, profiled=False)
+            )
     if not grown:
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no valid runs differ in the amount of work alone.")
     label, claim = grown[0]
@@ -645,8 +689,13 @@ def _growth(tables: Tables):
         f"p99 with {work}: {words.times(claim.estimate, _DIGITS)}, {decided}.",
         "p99 at the most work, to that at the least",
         bars,
-        decides=1,
+        _left_open(less),
+        asked,
     )
+
+
+def _p99_of(one: analysed_growth.Growth, tables: Tables) -> Answer:
+    return Answer(tuple(claim for _, claim in growth.p99_of_each(tables, one)), 0)
 
 
 def _has_claims(answer: Answer | None) -> bool:

@@ -32,7 +32,6 @@ from kvstudy.record.jfr import epoch_s
 from kvstudy.record.run_folder import SealedRun, open_run
 
 RUNS_MAX = 4
-ANSWERS_MAX = 2000
 _PAGE = "cpu.heatmap.html"
 _CONFIG = theme.CONFIG | {"modeBarButtonsToRemove": ["lasso2d", "autoScale2d"]}  # dragging chooses a part
 _ASSETS = Path(__file__).parent / "assets"
@@ -94,7 +93,7 @@ def _describe_run(tables: Tables) -> dict:
     run = next(marked_runs(tables).itertuples())
     intervals = tail.logged_intervals(tables).sort_values("start_s")
     step = step_s(intervals)
-    answers = tables.slowest.nlargest(ANSWERS_MAX, "response_us").sort_values("due_s")
+    answers = tables.slowest.sort_values("due_s")
     events = tables.events.sort_values("start_s")
     event_ends = events["start_s"] + events["duration_ms"] / 1e3
     # to the end of the window at least: what ran while nothing was answered any more is shown too
@@ -120,7 +119,10 @@ def _describe_run(tables: Tables) -> dict:
             [row.start_s, int(row.count), _whole(row.p99_us), _whole(row.max_us)]
             for row in intervals[["start_s", "count", "p99_us", "max_us"]].itertuples(index=False)
         ],
-        "answers": answers[["due_s", "response_us", "service_us", "connection"]].values.tolist(),
+        "answers": [  # all that were kept: as few letters as say it, since there may be 10 000
+            [round(row.due_s, 4), int(row.response_us), int(row.service_us), int(row.connection)]
+            for row in answers.itertuples()
+        ],
         "events": [
             [words.factor(row.kind), round(row.start_s, 4), round(row.duration_ms, 3)]
             for row in events.itertuples()

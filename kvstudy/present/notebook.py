@@ -10,6 +10,7 @@ ones from the cell on that is executed next, and says so once: the cells above s
 
 import os
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -18,7 +19,8 @@ import pandas as pd
 from IPython.display import HTML, Markdown, display
 
 from kvstudy import workers
-from kvstudy.analyse import published
+from kvstudy.analyse import answers, published
+from kvstudy.analyse.answers import Answer
 from kvstudy.analyse.conditions import has_known_program
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.tables import (
@@ -30,7 +32,7 @@ from kvstudy.analyse.tables import (
     study_tables,
 )
 from kvstudy.errors import KvstudyError
-from kvstudy.present import words
+from kvstudy.present import claim_text, words
 from kvstudy.project import EXPORT_VARIABLE, project_root, raw_root, tidy_root
 
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
@@ -41,6 +43,7 @@ TALL_ROWS_SHOWN, TALL_ROWS_MAX = (
     20,
 )  # of sentences, which take several lines each: a page, and as many as go without pages
 LINE_LETTERS = 44
+LEFT_OPEN_MAX = 4  # answers that one line names
 BESIDE_THE_REFERENCE = 1 / 2  # of a page's error: what the reader's own words may spend, and the reference's
 MADE_ANEW = (
     "**Runs came or went since this notebook began.** This cell and those below show the runs of now; "
@@ -93,6 +96,25 @@ def beside(found: Tables) -> Tables | None:
         return reference_tables()
     except KvstudyError:
         return None
+
+
+def left_open(found: Tables, *asked: Callable[[Tables], Answer | None]) -> Markdown | None:
+    """What the committed runs decide and the reader's own, which stand in their place on a page, do not: a
+    line, so that no answer goes in silence; None where there is nothing. ``asked``: questions as
+    ``analyse.answers`` has them. Their words are those of two families, of his runs and of the committed ones
+    of the same experiments, which have half of the page's error each (``Tables.part``)."""
+    reference = beside(found)
+    if reference is None:
+        return None
+    is_own = found.runs["run_id"].isin(found.own)
+    theirs = reference.select(experiment=set(found.runs.loc[is_own, "experiment"]))
+    claims = [claim for ask in asked for claim in answers.left_open(ask(found), ask(theirs))]
+    if not claims:
+        return None
+    told = [claim_text.sentence(claim) for claim in claims[:LEFT_OPEN_MAX]]
+    more = [f"{len(claims) - LEFT_OPEN_MAX} more"] if len(claims) > LEFT_OPEN_MAX else []
+    yours = words.counted(found.own_runs, "run")
+    return Markdown(f"**The reference decides what your own {yours} leave open:** {'; '.join(told + more)}.")
 
 
 def _study(**asked: object) -> Tables:

@@ -2,6 +2,7 @@
 
 found = peers.measured()          Tables of the experiment; without a run where nobody measured it
 peers.answer(found)               one sentence, and what to type where there is nothing
+peers.claims(found)               every comparison as a claim
 peers.compared(found)             a row per peer, workload, rate, size and measure
 peers.held(found)                 the highest rate that each held, by size
 """
@@ -12,6 +13,8 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse import peers as analysed
+from kvstudy.analyse.answers import Answer
+from kvstudy.analyse.claim import comparison_claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SAME, SLOWER
 from kvstudy.analyse.configuration import CPU
 from kvstudy.analyse.tables import Tables
@@ -44,25 +47,35 @@ def answer(found: Tables) -> Markdown:
         for _ in range(EMPTY in names)
     ]
     return Markdown(
-        f"### {_headline(rows, names)}\n\nMedian response time, each against {names[0]} at the same rate and "
+        f"### {headline(found)}\n\nMedian response time, each against {names[0]} at the same rate and "
         f"size: {'; '.join(parts)}."
     )
 
 
 def headline(found: Tables) -> str:
     """A sentence without its full stop: how often a peer is slower at the median."""
+    ours, told = analysed.peers(found)[0], decided(found)
+    if told.empty:
+        return f"{CANNOT_TELL.capitalize()} whether {ours} answers faster than its peers"
+    slower = int((told["word"] == SLOWER).sum())
+    of = words.counted(len(told), "decided comparison")
+    return f"{ours} answers faster than a peer in {slower} of {of}"
+
+
+def decided(found: Tables) -> pd.DataFrame:
+    """The comparisons of p50 with a peer that ``headline`` counts. The empty server is nobody's peer."""
     rows = found.cached(analysed.compared)
-    return _headline(rows[rows["measure"] == P50], analysed.peers(found))
+    return rows[(rows["measure"] == P50) & (rows["server"] != EMPTY) & (rows["word"] != CANNOT_TELL)]
 
 
-def _headline(rows: pd.DataFrame, names: list[str]) -> str:
-    others = rows[rows["server"] != EMPTY]
-    decided = others[others["word"] != CANNOT_TELL]
-    if decided.empty:
-        return f"Cannot tell whether {names[0]} answers faster than its peers"
-    slower = int((decided["word"] == SLOWER).sum())
-    of = words.counted(len(decided), "decided comparison")
-    return f"{names[0]} answers faster than a peer in {slower} of {of}"
+def claims(found: Tables) -> Answer | None:
+    """Every comparison, of every measure; None where there is none."""
+    ours = next(iter(analysed.peers(found)), "")
+    made = [
+        comparison_claim(row, ours, f"{row.server} with {words.size(row.value_bytes)}", analysed.EXPERIMENT)
+        for row in found.cached(analysed.compared).itertuples()
+    ]
+    return Answer(tuple(made), len(found.runs)) if made else None
 
 
 def _of_peer(rows: pd.DataFrame) -> str:

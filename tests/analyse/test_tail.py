@@ -171,21 +171,43 @@ def test_fewer_than_five_events_in_a_window_decide_nothing_and_say_so():
     )
 
 
-def test_the_words_of_a_page_hold_for_all_its_questions_together():
+def of_two_workloads(repeats: int) -> Tables:
+    """Flushes make the slow seconds of unique and of repeated PUT, which are the same but for their name."""
     usual = of_workloads(*(("unique_put", 2000.0, 0) for _ in range(RUNS))).runs
-    study = replace(planted("flush", decoys=()), runs=usual)
+    study = replace(planted("flush", decoys=()), runs=usual).only([f"r{run}" for run in range(repeats)])
     other = {
         name: getattr(study, name).assign(run_id=getattr(study, name)["run_id"] + "-other")
         for name in ("runs", "intervals", "events", "slowest")
     }
-    other["runs"] = other["runs"].assign(workload="put")
-    both = replace(
+    other["runs"] = other["runs"].assign(workload="repeated_put")
+    return replace(
         study,
         **{name: pd.concat([getattr(study, name), rows], ignore_index=True) for name, rows in other.items()},
     )
-    (alone,), of_two = tail.page_causes(study).groups, tail.page_causes(both).groups
+
+
+def test_the_words_of_a_page_hold_for_all_its_questions_together():
+    both = of_two_workloads(RUNS)
+    (alone,), of_two = (
+        tail.page_causes(study).groups for study in (both.select(workload="unique_put"), both)
+    )
     p_values = [group.found.set_index("cause")["p_value"]["flush"] for group in (alone, *of_two)]
     assert p_values[1:] == pytest.approx([2 * p_values[0]] * 2, rel=0.6)
+
+
+def test_five_repeats_beside_the_reference_link_one_workload_after_the_other():
+    """p of five repeats cannot fall below 1/120, which is too much for two questions at once."""
+    groups = tail.page_causes(of_two_workloads(5).but(part=0.5)).groups
+    words = {group.workload: group.found.set_index("cause")["word"]["flush"] for group in groups}
+    assert words == {"unique_put": tail.LINKED, "repeated_put": tail.LINKED}
+
+
+def test_what_the_committed_runs_link_is_asked_before_other_kinds():
+    study = planted("flush")
+    named = of_workloads(*(("repeated_put", 2000.0, 0) for _ in range(RUNS))).runs
+    turns = {kind: one.turn for kind, one in tail._questions(replace(study, runs=named), 5000).items()}
+    assert turns == {"flush": 0, "wal_sync": 1, "gc_pause": 4, "compaction": 4}
+    assert {one.turn for one in tail._questions(study, 5000).values()} == {4}
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,13 @@ def type_part(driver, begin_s: str, end_s: str) -> None:
         )
 
 
+def maxima_us(driver) -> list[float]:
+    """Of the columns that are listed."""
+    scale = {"µs": 1.0, "ms": 1e3, "s": 1e6}
+    cells = driver.find_elements(By.CSS_SELECTOR, ".moment .lists > div:first-child td:nth-child(4)")
+    return [float(number) * scale[unit] for number, unit in (cell.text.split() for cell in cells)]
+
+
 def test_one_drag_leads_to_the_samples_of_just_that_part(page):
     part, whole = samples(page)
     drag(page)
@@ -117,6 +124,18 @@ def test_a_run_without_samples_says_so_and_lists_its_slow_answers(page):
     assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+def test_of_a_part_without_a_slow_answer_the_slowest_seconds_stand_there(page):
+    run = Select(page.find_element(By.CSS_SELECTOR, ".moment .run"))
+    run.select_by_index(len(run.options) - 1)
+    type_part(page, "0.00", "2.50")
+    assert "0 slow answers" in part_text(page)
+    text = page.find_element(By.CSS_SELECTOR, ".moment .lists").text
+    assert text.startswith("Seconds\nNo slow answer was kept of this part.")
+    assert len(maxima_us(page)) == 3 and maxima_us(page) == sorted(maxima_us(page), reverse=True)
+    type_part(page, "0.00", "5.00")
+    assert page.find_element(By.CSS_SELECTOR, ".moment .lists").text.startswith("Slow answers")
+
+
 def test_a_notebook_needs_nothing_but_its_output(chromium, tmp_path):
     """JupyterLab puts an output into the page and then makes each of its scripts anew."""
     tables = study_tables(experiment="reproduce", progress=False, places=REFERENCE_ALONE)
@@ -147,3 +166,5 @@ def test_a_notebook_needs_nothing_but_its_output(chromium, tmp_path):
     # A profiled run of the reference: its seconds stand there, and why.
     text = chromium.find_element(By.CSS_SELECTOR, ".moment .lists").text
     assert text.startswith("Seconds\nSlow answers are not kept for profiled runs of the reference")
+    chromium.find_element(By.CSS_SELECTOR, ".moment .whole").click()
+    assert len(maxima_us(chromium)) > 3 and maxima_us(chromium) == sorted(maxima_us(chromium), reverse=True)

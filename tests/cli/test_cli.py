@@ -107,6 +107,33 @@ def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
     assert "takes 20 to 28 minutes" in (PROJECT / "README.md").read_text()
 
 
+def test_make_reproduce_names_what_only_longer_measurements_decide_of_every_page():
+    dry = ["make", "--dry-run", "reproduce", "PROFILE=quick"]
+    printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    (named,) = re.findall(r"kvstudy plan (.*) --profile full --commands;", printed)
+    of_pages = ["saturation", "peers", "scale", "connections", "larger-than-memory", "grid", "noise", "wrk2"]
+    assert {f"experiments/{name}.yaml" for name in of_pages} <= set(named.split())
+    answer = kvstudy("plan", *named.split(), "--profile", "full", "--commands")
+    assert answer.returncode == 0, answer.stderr
+    for name in of_pages:
+        assert re.search(rf"^ *[\dhms ]+  kvstudy run experiments/{name}.yaml ", answer.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_make_reproduce_names_it_after_the_pages_were_written_and_not_where_they_were_not(tmp_path, fails):
+    program = tmp_path / "kvstudy"
+    program.write_text(f'#!/bin/sh\necho "called $1"\n[ "$1" = report ] && exit {3 * fails}\nexit 0\n')
+    program.chmod(0o755)
+    made = subprocess.run(
+        ["make", "-o", ".venv/ready", "reproduce", "PROFILE=quick", f"KVSTUDY={program}"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+    )
+    assert "called report" in made.stdout and bool(made.returncode) == fails, made.stdout + made.stderr
+    assert ("what only longer measurements decide" in made.stdout) != fails
+
+
 def test_the_number_of_real_duets_is_that_of_its_own_variables():
     """`make reproduce` has a list of files that was called as the number was."""
     dry = ["make", "--dry-run", "duet-power", "CHANGED=3"]
@@ -330,3 +357,9 @@ def test_options_that_exclude_each_other_are_refused_together(project, typed, to
 def test_commands_of_a_profile_that_no_file_has_are_refused():
     answer = kvstudy("plan", "experiments/wal.yaml", "--commands", "--profile", "nope")
     assert answer.returncode == 2 and "wal.yaml: no such profile: nope\n" in answer.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_a_label_that_no_file_can_hold_is_refused_before_anything_is_measured(project, command):
+    refused = kvstudy(command, "experiments/trial.yaml", "--label", "\udcfcber", root=project)
+    assert refused.returncode == 2 and "'--label': not text in UTF-8: " in refused.stderr

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kvstudy.analyse.claim import CLOSED_LOOP, SEARCH, Claim, Place
+from kvstudy.analyse.claim import CLOSED_LOOP, INTERVENTION, LINK, SEARCH, Claim, Place
 from kvstudy.analyse.comparison.words import NEITHER, TOO_FEW
 from kvstudy.present import claim_text, words
 
@@ -112,3 +112,23 @@ def test_a_place_is_told_as_far_as_it_is_known(place, told):
 )
 def test_a_value_of_a_factor_has_its_unit(factor, value, told):
     assert claim_text.side(factor, value) == told
+
+
+def test_a_sentence_says_what_a_claim_is_of_where_how_much_and_the_word():
+    of_sides = replace(RATIO, baseline="selector", variant="workers")
+    assert claim_text.sentence(of_sides).replace("\u202f", " ") == (
+        "p50 of get at 20 000 r/s on 4 connections, workers to selector: 1.51 × [1.45, 1.54 ×], slower"
+    )
+    number = Claim(Place("get"), "p99", "us", 1240.0, (1000.0, 2000.0))
+    assert claim_text.sentence(number) == "p99 of get: 1.24 ms [1.00, 2.00 ms]"
+    none_held = Claim(Place("put", 1), "highest rate held", "rps", math.nan, word="met one that it did not")
+    assert claim_text.sentence(none_held) == (
+        "highest rate held of put on 1 connection: met one that it did not"
+    )
+
+
+def test_a_sentence_about_slow_answers_names_what_they_are_linked_to_or_caused_by():
+    link = Claim(Place("put"), "waited", "share", 0.6, word="linked", rule=LINK, variant="wal_sync")
+    assert claim_text.sentence(link) == "slow answers of put are linked to WAL sync"
+    cause = replace(link, rule=INTERVENTION, word="caused by", variant="flush", also=("compaction",))
+    assert claim_text.sentence(cause) == "slow answers of put are caused by flush and compaction"

@@ -35,7 +35,8 @@ def test_a_kernel_that_dies_costs_its_own_page_alone(tmp_path, monkeypatch):
     def dies(*_, **__):
         raise DeadKernelError("Kernel died")
 
-    nbformat.write(new_notebook(cells=[new_markdown_cell("# How?")]), source := tmp_path / "05-profiles.ipynb")
+    source = tmp_path / "05-profiles.ipynb"
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# How?")]), source)
     monkeypatch.setattr(report.papermill, "execute_notebook", dies)
     with pytest.raises(KvstudyError, match="^05-profiles.ipynb was not executed to its end: Kernel died"):
         report._executed(source, tmp_path, None)

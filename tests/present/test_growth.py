@@ -17,6 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.append(str(CHECKOUT / "tests" / "analyse"))
 
 from run_maker import RunMaker
+from test_own_beside_reference import mine
 
 MIB = 1 << 20
 
@@ -182,6 +183,36 @@ def test_the_card_says_of_a_growth_what_the_page_says_and_no_more(make):
     card = next(card for card in headlines.index(found).cards if card.page == "11-growth")
     (word,) = set(growth.compared(found)["word"])
     assert word == "cannot tell" and card.answer.endswith(", not decided.")
+
+
+def test_a_growth_that_own_runs_leave_open_is_told_by_the_reference_and_the_others_by_them(make, monkeypatch):
+    make("scale", {1_000_000: 300, 10_000_000: 450})
+    make("connections", {64: 300, 10_000: 1200})
+    reference = growth.measured().but(own=frozenset())
+    few = mine(reference.select(experiment="connections", repeat=[1, 2]))
+    own = few.joined(mine(reference.select(experiment="scale")))
+    card, alone = (
+        next(card for card in headlines.index(*tables).cards if card.page == "11-growth")
+        for tables in ((own, reference), (reference,))
+    )
+    assert (card.answer, card.bars) == (alone.answer, alone.bars)
+    assert card.sure == (
+        "yours and the reference's: 24 of 24 runs valid",
+        "your own cannot tell yet of connections",
+    )
+    monkeypatch.setattr(notebook, "reference_tables", lambda: reference)
+    told = notebook.left_open(own, growth.claims).data.replace("\u202f", " ")
+    assert re.search(r"p99 of get, 10 000 connections to 64: (3\.9|4\.0).* slower", told), told
+    assert "records" not in told
+
+
+def test_own_runs_of_growth_that_decide_nothing_do_not_take_the_answer_away(make):
+    make("scale", {1_000_000: 300, 10_000_000: 450})
+    reference = growth.measured().but(own=frozenset())
+    own = mine(reference.select(repeat=[1, 2]))
+    card = next(card for card in headlines.index(own, reference).cards if card.page == "11-growth")
+    assert card.answer.endswith(", slower.") and card.sure[0].startswith("reference: ")
+    assert card.sure[1:] == ("your own cannot tell yet of scale",)
 
 
 def test_work_that_loses_its_runs_is_a_row_without_a_ratio(make):

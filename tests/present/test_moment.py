@@ -52,6 +52,21 @@ def test_a_run_without_samples_says_so_and_has_its_slow_answers(runs):
     assert runs[-1]["answers"] and all(len(answer) == 4 for answer in runs[-1]["answers"])
 
 
+def test_all_answers_that_were_kept_can_be_listed_and_the_chart_says_how_many_it_draws(tables):
+    worst = tables.runs.loc[~tables.runs["profiled"], "run_id"].iloc[-1]
+    run = tables.only([worst])
+    known = run.slowest
+    many = pd.concat([known] * (6000 // len(known) + 1), ignore_index=True).head(6000)
+    (shown,) = stored(moment.shown(replace(run, slowest=many), worst).data)["runs"]
+    assert len(shown["answers"]) == 6000
+    assert shown["answers"] == sorted(shown["answers"], key=lambda answer: answer[0])
+    told = shown["figure"]["layout"]["meta"]["drawn"].replace("\u202f", " ")
+    assert "each dot is one of the 2 000 slowest of 6 000 slow answers, at the moment" in told
+    (dots,) = [trace for trace in shown["figure"]["data"] if trace.get("name") == "slow answers"]
+    assert len(dots["text"]) == 2000
+    assert len(json.dumps(shown["answers"], separators=(",", ":"))) < 35 * 6000
+
+
 def test_a_profiled_run_of_the_reference_says_that_its_slow_answers_were_not_kept(runs):
     assert not runs[0]["answers"] and runs[-1]["unkept"] == ""
     assert runs[0]["unkept"].startswith(

@@ -15,9 +15,13 @@ from test_options import varied
 
 from kvstudy.analyse import options as analysed_options
 from kvstudy.analyse import published
+from kvstudy.analyse.answers import Answer, service
 from kvstudy.analyse.answers.options import standing
+from kvstudy.analyse.claim import LINK, Claim, Place
+from kvstudy.analyse.intervention import CAUSED
+from kvstudy.analyse.intervention import EXPERIMENT as CAUSES
 from kvstudy.analyse.replication import verdicts
-from kvstudy.present import answers, cards, claims, findings, headlines
+from kvstudy.present import answers, cards, claims, findings, headlines, notebook
 from kvstudy.present.options import every
 
 ROOT = Path(__file__).parents[2]
@@ -190,3 +194,89 @@ def test_beside_the_reference_words_have_half_of_a_pages_error_on_every_page(own
         check=True,
     )
     assert tables.stdout.split() == [str(part)] * 4
+
+
+def test_what_own_runs_leave_open_is_told_in_a_line_with_the_committed_answer(monkeypatch):
+    many = sample_tables(profiled=False, repeats=5, connections=(4,))
+    own = mine(sample_tables(profiled=False, repeats=2, connections=(4,)))
+    monkeypatch.setattr(notebook, "reference_tables", lambda: many)
+    told = notebook.left_open(own, service.rates_held).data.replace("\u202f", " ")
+    assert told.startswith("**The reference decides what your own 12 runs leave open:** highest rate held")
+    assert "unique_put on 4 connections: 4 000 r/s, met a rate that it did not hold" in told
+    assert told.endswith(".") and "\n" not in told
+    assert notebook.left_open(mine(many), service.rates_held) is None
+    assert notebook.left_open(many, service.rates_held) is None
+
+
+def claim(word="linked", workload="repeated_put", kind="flush", rate=20_000.0):
+    where = Place(workload, offered_rate_rps=rate, experiment="sample")
+    return Claim(where, "waited", "share", 0.6, word=word, rule=LINK, baseline="by chance", variant=kind)
+
+
+def test_a_link_that_own_runs_do_not_show_is_named_though_they_show_as_many_others(monkeypatch):
+    """A count of what is decided is the same on both sides, and an answer is gone all the same."""
+    many = sample_tables(profiled=False, repeats=5)
+    own = mine(many)
+    monkeypatch.setattr(notebook, "reference_tables", lambda: many)
+    theirs = Answer((claim(), claim("cannot tell", "unique_put")), 10)
+    of_own = Answer((claim("cannot tell"), claim(workload="unique_put")), 10)
+    told = notebook.left_open(own, lambda found: of_own if found.own_runs else theirs).data
+    assert told.replace("\u202f", " ").endswith(
+        "leave open:** slow answers of repeated_put at 20 000 r/s are linked to flush."
+    )
+
+
+def test_a_line_names_few_answers_and_counts_the_others(monkeypatch):
+    many = sample_tables(profiled=False, repeats=5)
+    monkeypatch.setattr(notebook, "reference_tables", lambda: many)
+    theirs = Answer(tuple(claim(kind=kind) for kind in "abcdefg"), 10)
+    told = notebook.left_open(mine(many), lambda found: None if found.own_runs else theirs).data
+    assert told.count("are linked to") == notebook.LEFT_OPEN_MAX and told.endswith("; 3 more.")
+
+
+def test_only_experiments_that_the_reader_has_measured_are_asked_of_the_reference(monkeypatch):
+    many = sample_tables(profiled=False, repeats=5)
+    other = many.but(runs=many.runs.assign(experiment="other"))
+    monkeypatch.setattr(notebook, "reference_tables", lambda: other)
+    asked = []
+    notebook.left_open(mine(many), lambda found: asked.append(set(found.runs["experiment"])))
+    assert asked == [{"sample"}, set()]
+
+
+@pytest.fixture
+def with_cause(monkeypatch):
+    """What the card of the tail asks: a cause, and of the links those that these runs are said to show."""
+    cause = Claim(Place("unique_put", 4, 1000.0, CAUSES), "p99", "ratio", 0.2, word=CAUSED, variant="flush")
+    found = sample_tables(profiled=False)
+    reference = found.but(runs=found.runs.assign(experiment="reproduce"))
+    own = mine(reference)
+    limit = Claim(Place("unique_put"), "slow answers take over", "us", 900.0)
+
+    def linked(tables):
+        return Answer((limit, claim("cannot tell" if tables.own_runs else "linked", "unique_put")), 6)
+
+    monkeypatch.setattr(headlines.tail, "caused", lambda _tables: Answer((cause,), 16))
+    monkeypatch.setattr(headlines.tail, "linked", linked)
+    return own, reference
+
+
+def test_a_card_with_the_committed_cause_keeps_the_committed_links_too(with_cause):
+    own, reference = with_cause
+    card = of_page("07-tail", own, reference)
+    assert card.answer == of_page("07-tail", reference).answer
+    assert [bar.tone for bar in card.bars] == [cards.BAD]
+    assert "your own cannot tell yet of reproduce" in card.sure
+
+
+def test_bars_of_own_runs_beside_a_committed_cause_are_called_theirs(with_cause, monkeypatch):
+    own, reference = with_cause
+    limit = Claim(Place("unique_put"), "slow answers take over", "us", 900.0)
+    alike = Answer((limit, claim("linked", "unique_put", rate=16_000.0)), 6)
+    monkeypatch.setattr(headlines.tail, "linked", lambda _tables: alike)
+    card = of_page("07-tail", own, reference)
+    assert card.of.endswith(", yours") and not any("cannot tell yet" in badge for badge in card.sure)
+
+
+@pytest.mark.parametrize("page", ["03-percentiles", "04-capacity", "07-tail", "10-peers", "11-growth"])
+def test_a_page_that_shows_own_runs_in_the_place_of_the_reference_asks_what_they_leave_open(page):
+    assert "notebook.left_open(" in (ROOT / "notebooks" / f"{page}.ipynb").read_text(encoding="utf-8")

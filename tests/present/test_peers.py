@@ -1,5 +1,6 @@
 """Page 10: the service beside others, in the words of every page; what to type where nobody measured it."""
 
+import re
 import sys
 from itertools import count
 from pathlib import Path
@@ -7,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kvstudy.present import headlines, peers
+from kvstudy.present import headlines, notebook, peers
 from kvstudy.present.figures import peers as drawn
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.append(str(CHECKOUT / "tests" / "analyse"))
 
 from run_maker import RunMaker
+from test_own_beside_reference import mine
 
 SLOWNESS = {"kv-service": 1.0, "nginx": 2.0, "empty": 0.5}
 
@@ -76,6 +78,34 @@ def test_under_five_runs_a_side_nothing_is_decided(make):
     assert "Cannot tell whether kv-service answers faster" in peers.answer(found).data
     assert set(peers.compared(found)["word"]) == {"cannot tell"}
     assert peers.held(found)["nginx"].str.endswith("(under 5 runs)").all()
+
+
+def test_where_own_runs_are_too_few_card_and_page_keep_what_the_reference_decides(make, monkeypatch):
+    make()
+    reference = peers.measured()
+    reference = reference.but(own=frozenset())
+    own = mine(reference.select(repeat=[1, 2]))
+    card, alone = (
+        next(card for card in headlines.index(*tables).cards if card.page == "10-peers")
+        for tables in ((own, reference), (reference,))
+    )
+    assert (card.answer, card.bars) == (alone.answer, alone.bars) and "2 of 2 decided" in card.answer
+    assert card.sure[0].startswith("reference: ")
+    assert card.own == "Your own 12 runs cannot tell yet: whether kv-service answers faster than its peers."
+    monkeypatch.setattr(notebook, "reference_tables", lambda: reference)
+    told = notebook.left_open(own, peers.claims).data.replace("\u202f", " ")
+    place = "p50 of put at 2 000 r/s on 16 connections, nginx with 100 B to kv-service: "
+    assert re.search(rf"{place}(1\.9|2\.0).*, slower", told), told
+    assert told.endswith(" more.")
+    assert notebook.left_open(mine(reference), peers.claims) is None
+
+
+def test_own_runs_that_decide_as_much_are_what_the_card_says(make):
+    make()
+    reference = peers.measured().but(own=frozenset())
+    cards = headlines.index(mine(reference), reference).cards
+    card = next(card for card in cards if card.page == "10-peers")
+    assert card.sure[0].startswith("yours: ") and not card.own
 
 
 def test_which_rates_are_held_stands_by_size_and_program(make):

@@ -44,7 +44,7 @@ NONE, SOME, ALL = "", "reproduce report-3 report-5 noise handler", "every"
     ("own", "pages"),
     [
         (NONE, ["00-study", "01-instrument", "03-percentiles", "06-before-after", "08-published-reports"]),
-        (ALL, ["00-study", "06-before-after"]),
+        (ALL, ["00-study", "03-percentiles", "06-before-after", "10-peers", "11-growth"]),
         (SOME, ["00-study"]),
     ],
     ids=["the reference alone", "own runs of every experiment", "own runs of some experiments"],

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from kvstudy.analyse import percentile_grid
-from kvstudy.analyse.claim import Claim
+from kvstudy.analyse.claim import Claim, Place
 from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.validity import FAIL
@@ -40,7 +40,25 @@ class Answer:
     @property
     def decides(self) -> int:
         """How many of its claims say something: a word, or of plain numbers one with an interval."""
-        return sum(claim.decided or (not claim.word and claim.interval is not None) for claim in self.claims)
+        return sum(map(_says_something, self.claims))
+
+
+def left_open(mine: Answer | None, theirs: Answer | None) -> tuple[Claim, ...]:
+    """The claims of ``theirs`` that say something where ``mine`` says nothing of the same thing."""
+    said = {_what(claim) for claim in (mine.claims if mine else ()) if _says_something(claim)}
+    return tuple(
+        claim
+        for claim in (theirs.claims if theirs else ())
+        if _says_something(claim) and _what(claim) not in said
+    )
+
+
+def _says_something(claim: Claim) -> bool:
+    return claim.decided or (not claim.word and claim.interval is not None)
+
+
+def _what(claim: Claim) -> tuple[Place, str, str, str]:
+    return claim.subject, claim.measure, claim.baseline, claim.variant
 
 
 def unanswered(tables: Tables) -> Answer | None:

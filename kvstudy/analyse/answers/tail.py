@@ -53,6 +53,17 @@ def linked(tables: Tables) -> Answer | None:
     return unanswered(mine) if group is None else Answer(claims_of(group), group.runs)
 
 
+def links(tables: Tables, percentile: float = 99.0) -> Answer | None:
+    """``linked`` of every workload of one experiment that 07-tail shows."""
+    measured = tables.believed()
+    if not (measured.intervals["latency_kind"] == "response").any():
+        return unanswered(tables)
+    groups = tail.page_causes(measured, percentile).groups
+    return Answer(
+        tuple(claim for group in groups for claim in claims_of(group)), sum(group.runs for group in groups)
+    )
+
+
 def claims_of(group: WorkloadCauses) -> tuple[Claim, ...]:
     """The claims about one workload's slow answers, in the order of ``analyse.tail.causes``."""
     place = Place(group.workload, offered_rate_rps=group.offered_rate_rps, experiment=EXPERIMENT)

@@ -122,7 +122,8 @@
   function table(title, heads, rows, all, instead = '') {
     if (!rows.length) return '';
     const why = instead && `<p class="hint unkept">${escaped(instead)}</p>`;
-    const more = all > rows.length ? `<p class="hint">The first ${rows.length} of ${count(all)}.</p>` : '';
+    const which = title === 'Events' ? 'longest' : 'slowest';
+    const more = all > rows.length ? `<p class="hint">The ${rows.length} ${which} of ${count(all)}.</p>` : '';
     const cells = (row, tag) => row.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('');
     const head = `<thead><tr>${cells(heads, 'th')}</tr></thead>`;
     const body = `<tbody>${rows.map((row) => `<tr>${cells(row, 'td')}</tr>`).join('')}</tbody>`;
@@ -167,13 +168,17 @@
       if (graph) frame.srcdoc = filled(template, run.profile, graph, title);
       const slowest = [...answers].sort((one, other) => other[1] - one[1]).slice(0, ROWS_MAX);
       const longest = [...events].sort((one, other) => other[2] - one[2]).slice(0, ROWS_MAX);
-      lists.innerHTML = (run.answers.length
+      // What is known of every part: of its columns the slowest. A part without a slow answer of its own has
+      // them, and so has a run that kept none.
+      const slowestFirst = [...intervals].sort((one, other) => other[3] - one[3]).slice(0, ROWS_MAX);
+      lists.innerHTML = (answers.length
         ? table('Slow answers', ['due at', 'response', 'service', 'connection'],
           slowest.map(([due, response, service, connection]) => (
             [`${due.toFixed(3)} s`, latency(response), latency(service), connection])), answers.length)
         : table(bySecond ? 'Seconds' : 'Columns', [bySecond ? 'second' : 'time', 'answers', 'p99', 'maximum'],
-          intervals.slice(0, ROWS_MAX).map(([start, number, p99, max]) => (
-            [named(start), count(number), latency(p99), latency(max)])), intervals.length, run.unkept))
+          slowestFirst.map(([start, number, p99, max]) => (
+            [named(start), count(number), latency(p99), latency(max)])), intervals.length,
+          run.unkept || 'No slow answer was kept of this part.'))
         + table('Events', ['event', 'began at', 'took'],
           longest.map(([kind, start, ms]) => [kind, `${start.toFixed(3)} s`, latency(ms * 1e3)]),
           events.length);

@@ -12,6 +12,7 @@ from kvstudy.present.figures.seconds import described, event_bars, heat
 from kvstudy.record.heatmap import BLOCK_S, TimedSamples
 
 HEIGHT_PX = 470
+DOTS_MAX = 2000  # of a run of whose answers more were kept: the slowest
 _LATENCY, _EVENTS, _SAMPLES = (0.5, 1.0), (0.17, 0.44), (0.0, 0.11)
 
 
@@ -37,7 +38,8 @@ def clock(
         trace.update(colorbar={"len": 0.5, "y": 0.76, "thickness": 10}, yaxis="y")
         figure.add_trace(trace)
         latency_axis(figure, pd.Series(edges_us), "response time")
-    _answers(figure, answers)
+    drawn = answers.nlargest(DOTS_MAX, "response_us").sort_values("due_s")
+    _answers(figure, drawn)
     for bars in event_bars(events):
         figure.add_trace(bars.update(yaxis="y2"))
     if samples is not None:
@@ -71,12 +73,14 @@ def clock(
     )
     slowest_us = intervals["max_us"].max()
     finding = f"The slowest answer took {words.latency(slowest_us)}." if len(intervals) else ""
-    kept = f"Each column is {'one second' if step == SECOND_S else words.latency(step * 1e6)}" + (
-        "; each dot is a slow answer, at the moment when it was due." if len(answers) else "."
-    )
+    kept = f"Each column is {'one second' if step == SECOND_S else words.latency(step * 1e6)}"
+    if len(answers):
+        few = f"one of the {words.count(DOTS_MAX)} slowest of {words.count(len(answers))} slow answers"
+        kept += f"; each dot is {few if len(drawn) < len(answers) else 'a slow answer'}"
+        kept += ", at the moment when it was due"
     below = "Below: what store and JVM did" + ("" if samples is None else ", and CPU samples every 20 ms")
     return titled(
-        figure, "Latency, events and CPU samples on one clock", finding, f"{described(run)}. {kept} {below}."
+        figure, "Latency, events and CPU samples on one clock", finding, f"{described(run)}. {kept}. {below}."
     )
 
 
