@@ -242,6 +242,11 @@ public final class CachedStore implements Store {
     }
 
     @Override
+    public int openTables() {
+        return store.openTables();
+    }
+
+    @Override
     public StoreMetrics metrics() {
         return store.metrics();
     }

@@ -20,20 +20,22 @@ final class Connections implements AutoCloseable {
     /// Connections that the sweeper looks at before it lets others have the processor.
     private static final int SWEPT_AT_ONCE = 64;
 
+    private static final long REFUSAL_LOG_NANOS = 60_000_000_000L;
+
     private final HttpOptions options;
-    private final int connectionsMax;
+    private final ConnectionLimit limit;
     private final Set<KvSession> open = ConcurrentHashMap.newKeySet();
     private final AtomicIntegerArray bySelector;
     private final AtomicLong accepted = new AtomicLong();
     private final AtomicLong refused = new AtomicLong();
     private final Thread sweeper;
     private String loggedPlacement = "";
+    private long loggedRefusalNanos = System.nanoTime() - REFUSAL_LOG_NANOS;
     private volatile boolean stopped;
 
-    /// @param connectionsMax at most as many are open
-    Connections(HttpOptions options, int connectionsMax) {
+    Connections(HttpOptions options, ConnectionLimit limit) {
         this.options = options;
-        this.connectionsMax = connectionsMax;
+        this.limit = limit;
         this.bySelector = new AtomicIntegerArray(options.selectors());
         this.sweeper = Thread.ofPlatform().daemon().name("connection-sweeper").unstarted(this::sweep);
     }
@@ -42,15 +44,24 @@ final class Connections implements AutoCloseable {
         sweeper.start();
     }
 
-    /// False when as many connections are open as may be.
+    /// False when as many connections are open as may be. Called by the one accepting thread.
     boolean add(KvSession session) {
-        if (open.size() >= connectionsMax) {
+        if (open.size() >= limit.max()) {
             refused.incrementAndGet();
+            logRefusalRarely();
             return false;
         }
         accepted.incrementAndGet();
         open.add(session);
         return true;
+    }
+
+    private void logRefusalRarely() {
+        long now = System.nanoTime();
+        if (now - loggedRefusalNanos >= REFUSAL_LOG_NANOS) {
+            loggedRefusalNanos = now;
+            log.warn("new connections are refused: as many are open as may be, {}", limit.max());
+        }
     }
 
     /// The number of the selector that is to hold `session`. Called by the one accepting thread.
@@ -112,6 +123,7 @@ final class Connections implements AutoCloseable {
                 return;
             }
             sweep(open, MonotonicClock.millis());
+            limit.look();
             logPlacement();
         }
     }

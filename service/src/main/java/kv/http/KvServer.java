@@ -1,8 +1,6 @@
 package kv.http;
 
-import com.sun.management.UnixOperatingSystemMXBean;
 import java.io.IOException;
-import java.lang.management.ManagementFactory;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -33,14 +31,13 @@ public final class KvServer extends Server {
     private static final Logger log = LoggerFactory.getLogger(KvServer.class);
     private static final int OUTPUT_BYTES = 64 << 10;
     private static final int PORT_TRIES = 20;
-    /// descriptors left to the store's files, the JVM and the selectors
-    private static final int DESCRIPTORS_RESERVED = 1_000;
     private static final int QUIET_MILLIS = 200;
     /// For what waits for nothing, so that it waits behind nothing either.
     private static final Handler AT_ONCE = new Handler.Selector();
 
     private final HttpOptions options;
     private final MemoryBudget budget = MemoryBudget.ofHeap();
+    private final ConnectionLimit connectionLimit;
     private final Connections connections;
     private final MemoryReclaimer reclaimer;
     private final Handler handler;
@@ -58,7 +55,8 @@ public final class KvServer extends Server {
     private KvServer(HttpOptions options) throws IOException {
         super(config(options));
         this.options = options;
-        this.connections = new Connections(options, connectionsMax(options.connectionsMax()));
+        this.connectionLimit = ConnectionLimit.ofProcess(options.connectionsMax());
+        this.connections = new Connections(options, connectionLimit);
         this.reclaimer = new MemoryReclaimer(budget, connections.open());
         this.handler = Handler.of(options);
         this.stalledWrites = Handler.ofStalledWrites(options.connectionsMax());
@@ -112,20 +110,6 @@ public final class KvServer extends Server {
         return config;
     }
 
-    private static int connectionsMax(int wanted) {
-        if (ManagementFactory.getOperatingSystemMXBean() instanceof UnixOperatingSystemMXBean system) {
-            long possible = Math.max(16, system.getMaxFileDescriptorCount() - DESCRIPTORS_RESERVED);
-            if (possible < wanted) {
-                log.warn(
-                        "at most {} connections: the limit of open files is {}",
-                        possible,
-                        system.getMaxFileDescriptorCount());
-                return (int) possible;
-            }
-        }
-        return wanted;
-    }
-
     public int port() {
         return port;
     }
@@ -136,6 +120,7 @@ public final class KvServer extends Server {
     }
 
     public void serve(Store store) {
+        connectionLimit.leaveRoomFor(store::openTables);
         router.ready(store);
     }
 

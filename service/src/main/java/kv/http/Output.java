@@ -26,6 +26,7 @@ final class Output {
     private final int copiedBytesMax;
     private byte[] bytes;
     private int length;
+    /// Never empty: bytes are to follow what the buffer holds.
     private byte[] large;
     private RangeStream stream;
     private int status;
@@ -96,7 +97,9 @@ final class Output {
         byte[] type = ascii(contentType);
         append(type, 0, type.length);
         append(END_OF_HEAD, 0, END_OF_HEAD.length);
-        large = body;
+        if (body.length > 0) {
+            large = body;
+        }
     }
 
     /// A stream that writes its own head.

@@ -1,7 +1,6 @@
 package kv.lsm;
 
 import java.io.IOException;
-import java.util.ArrayList;
 import java.util.List;
 
 /// The one place where the set of tables changes: first in the manifest, then for readers, then old files are
@@ -22,23 +21,13 @@ final class Catalog {
     private final Failure failure;
     private Manifest manifest;
     private Version version;
-    /// Files that no manifest names any more and that could not be deleted yet.
-    private final List<String> undeleted = new ArrayList<>();
 
-    /// @param leftovers files that no manifest names and that the opening could not delete
-    Catalog(
-            StoreFiles files,
-            Views views,
-            Failure failure,
-            Manifest manifest,
-            Version version,
-            List<String> leftovers) {
+    Catalog(StoreFiles files, Views views, Failure failure, Manifest manifest, Version version) {
         this.files = files;
         this.views = views;
         this.failure = failure;
         this.manifest = manifest;
         this.version = version;
-        undeleted.addAll(leftovers);
     }
 
     synchronized Version version() {
@@ -59,7 +48,7 @@ final class Catalog {
         append(List.of(), metadata(tables), next);
         views.flushed(memtable, version, tables);
         if (isLogged(memtable)) {
-            delete(List.of(FileNames.log(memtable.logNumber())));
+            files.deleteUnneeded(FileNames.log(memtable.logNumber()));
         }
     }
 
@@ -67,7 +56,8 @@ final class Catalog {
     synchronized void compacted(List<TableMetadata> inputs, List<NewTable> outputs) throws IOException {
         append(inputs.stream().map(TableMetadata::number).toList(), metadata(outputs), oldestMemtable());
         views.compacted(version, outputs);
-        delete(inputs.stream().map(input -> FileNames.table(input.number())).toList());
+        files.deleteUnneeded(
+                inputs.stream().map(input -> FileNames.table(input.number())).toArray(String[]::new));
     }
 
     /// Publishes that a table belongs to another level now. Throws what [#flushed] does.
@@ -115,24 +105,6 @@ final class Catalog {
             old.close();
         } catch (IOException e) { // of a file that has no name any more
             LOGGER.log(System.Logger.Level.DEBUG, "an old manifest could not be closed", e);
-        }
-    }
-
-    private void delete(List<String> names) {
-        undeleted.addAll(names);
-        undeleted.removeIf(this::isDeleted);
-    }
-
-    private boolean isDeleted(String name) {
-        try {
-            files.delete(name);
-            return true;
-        } catch (IOException e) {
-            LOGGER.log(
-                    System.Logger.Level.DEBUG,
-                    "a file that is not needed any more could not be deleted and is tried again: file=" + name,
-                    e);
-            return false;
         }
     }
 

@@ -5,7 +5,8 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 
 /// The thread that keeps the version as the [CompactionPolicy] wants it. A compaction that fails for a reason
-/// that may pass gives its room back and is tried again ([Retry]).
+/// that may pass gives its room back and is tried again ([Retry]). One that the disk may have no room for is not
+/// begun: what it took meanwhile, logs and flushes would lack.
 final class Compactor {
     private final StoreFiles files;
     private final CompactionPolicy policy;
@@ -87,8 +88,22 @@ final class Compactor {
 
     private void tryAgainLater(Exception e) {
         giveUpFull(e); // first, or who asked for it would be told that it is tried again
-        retry.failed(e, inputBytes);
+        retry.failed(e, bytesNeeded());
         retry.await(work);
+    }
+
+    /// What the attempt may write, and room for a log and a flush beside it.
+    private long bytesNeeded() {
+        return inputBytes + 2 * files.options().memtableBytes();
+    }
+
+    /// Before the first attempt; when it is time for another one [Retry] says.
+    private void requireRoom() throws IOException {
+        long usable = files.usableBytes();
+        if (retry.failureOrNull() == null && usable < bytesNeeded()) {
+            throw new IOException("No space left on device for a compaction, beside a log and a flush: bytes_needed="
+                    + bytesNeeded() + ", bytes_usable=" + usable);
+        }
     }
 
     /// An operator asks again; until then what the policy wants goes first, or writers would wait for a merge
@@ -182,6 +197,7 @@ final class Compactor {
             return true;
         }
         inputBytes = choice.tables().stream().mapToLong(TableMetadata::bytes).sum();
+        requireRoom();
         StoreEvents.Compaction event = new StoreEvents.Compaction();
         event.begin();
         long start = System.nanoTime();

@@ -109,7 +109,7 @@ final class LogSupply {
             return writer;
         } catch (InternalError e) {
             Closing.quietly(log.file::close, FileNames.log(log.number));
-            files.deleteIfPossible(FileNames.log(log.number));
+            files.deleteUnneeded(FileNames.log(log.number));
             IOException reason = new IOException("a page of a new write-ahead log could not be reached", e);
             failed = new Failed(reason, log.file.bytes());
             throw reason;
@@ -125,7 +125,7 @@ final class LogSupply {
         try {
             file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, slices);
         } catch (IOException e) {
-            files.deleteIfPossible(FileNames.log(number)); // what there is of it takes the room of the next
+            files.deleteUnneeded(FileNames.log(number)); // what there is of it takes the room of the next
             failed = new Failed(e, bytes);
             throw e;
         }
@@ -134,7 +134,7 @@ final class LogSupply {
             files.syncDirectory();
         } catch (IOException e) {
             Closing.quietly(file::close, FileNames.log(number));
-            files.deleteIfPossible(FileNames.log(number));
+            files.deleteUnneeded(FileNames.log(number));
             failed = new Failed(e, bytes);
             throw e;
         }
@@ -147,7 +147,7 @@ final class LogSupply {
             Prepared unused = prepared;
             prepared = null;
             Closing.quietly(unused.file::close, FileNames.log(unused.number));
-            files.deleteIfPossible(FileNames.log(unused.number));
+            files.deleteUnneeded(FileNames.log(unused.number));
         }
     }
 }

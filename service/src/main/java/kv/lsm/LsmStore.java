@@ -106,7 +106,7 @@ public final class LsmStore implements Store {
         fit = files.fit();
         memoryWatch = new MemoryWatch(fit, views, counters);
         catalog = new Catalog(
-                files, views, failure, opened.manifest(), opened.view().version(), opened.undeleted());
+                files, views, failure, opened.manifest(), opened.view().version());
         writePath =
                 new WritePath(options, views, logs, walSync, failure, counters, this::memtableFrozen, this::failedFor);
         intervalSyncOrNull = options.wal() == WalMode.INTERVAL
@@ -350,6 +350,12 @@ public final class LsmStore implements Store {
             throw new IllegalArgumentException(
                     "value too long: bytes=" + value.length + ", max=" + StoreOptions.VALUE_BYTES_MAX);
         }
+    }
+
+    @Override
+    public int openTables() {
+        ReadView view = views.current(); // its own fields only
+        return view == null ? 0 : view.openTables().size();
     }
 
     @Override

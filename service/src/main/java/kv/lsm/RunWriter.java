@@ -121,10 +121,11 @@ final class RunWriter implements AutoCloseable {
             }
         } finally {
             if (number != 0) { // an error does not tell which of its names it has
-                files.deleteIfPossible(temporaryName());
-                files.deleteIfPossible(FileNames.table(number));
+                files.deleteUnneeded(temporaryName(), FileNames.table(number));
             }
-            written.forEach(metadata -> files.deleteIfPossible(FileNames.table(metadata.number())));
+            files.deleteUnneeded(written.stream()
+                    .map(metadata -> FileNames.table(metadata.number()))
+                    .toArray(String[]::new));
         }
     }
 }

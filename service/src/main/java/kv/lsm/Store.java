@@ -110,6 +110,11 @@ public interface Store extends AutoCloseable {
                 "this store is not administered: " + getClass().getName());
     }
 
+    /// How many tables are open now, each with a file descriptor. Waits for nothing.
+    default int openTables() {
+        return 0;
+    }
+
     /// A snapshot of the counters.
     StoreMetrics metrics();
 

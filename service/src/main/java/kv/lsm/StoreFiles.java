@@ -2,6 +2,8 @@ package kv.lsm;
 
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.LinuxFileMemory;
@@ -19,6 +21,8 @@ final class StoreFiles {
     private final StoreOptions options;
     private final TableOptions tableOptions;
     private final MemoryFit fit;
+    /// Names of files that nothing needs and that could not be deleted yet. Guarded by itself.
+    private final List<String> undeleted = new ArrayList<>();
     private final AtomicLong nextNumber = new AtomicLong(1);
     /// Why the directory is not synced any more, or null.
     private IOException lostSync;
@@ -89,16 +93,27 @@ final class StoreFiles {
         disk.delete(path(name));
     }
 
-    /// For what belongs to nothing and takes room: false when it could not be deleted, which an opening tries
-    /// again.
-    boolean deleteIfPossible(String name) {
+    /// Deletes what no manifest names and nothing else needs. A file that cannot be deleted takes room and does no
+    /// harm: it is tried again each time when others are deleted, and by the next start.
+    void deleteUnneeded(String... names) {
+        synchronized (undeleted) {
+            undeleted.removeIf(name -> isDeleted(name, System.Logger.Level.DEBUG));
+            for (String name : names) {
+                if (!isDeleted(name, System.Logger.Level.WARNING)) {
+                    undeleted.add(name);
+                }
+            }
+        }
+    }
+
+    private boolean isDeleted(String name, System.Logger.Level level) {
         try {
             delete(name);
             return true;
         } catch (IOException e) {
             LOGGER.log(
-                    System.Logger.Level.WARNING,
-                    "a file that is not needed could not be deleted, the next start will do it: file=" + path(name)
+                    level,
+                    "a file that is not needed could not be deleted and is tried again: file=" + path(name)
                             + ", reason=" + e.getMessage());
             return false;
         }

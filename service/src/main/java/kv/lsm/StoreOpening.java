@@ -33,8 +33,7 @@ final class StoreOpening {
     ///
     /// @param view with a new active memtable
     /// @param manifest new, with one edit that tells the version
-    /// @param undeleted files that belong to nothing and could not be deleted
-    record Result(ReadView view, Manifest manifest, StoreMetrics.Recovery recovery, List<String> undeleted) {}
+    record Result(ReadView view, Manifest manifest, StoreMetrics.Recovery recovery) {}
 
     private final StoreFiles files;
     private final LogSupply logs;
@@ -84,9 +83,8 @@ final class StoreOpening {
             Memtable active = firstMemtable(replayed.memtables());
             owned.add(active);
             Manifest manifest = replaceManifest(replayed.memtables(), active);
-            List<String> undeleted;
             try {
-                undeleted = removeUnreferenced(names, replayed.worthless());
+                removeUnreferenced(names, replayed.worthless());
             } catch (IOException | RuntimeException | InternalError e) {
                 Closing.quietly(manifest::close, FileNames.MANIFEST);
                 throw e;
@@ -97,7 +95,7 @@ final class StoreOpening {
                     replayed.records(),
                     replayed.droppedBytes(),
                     Duration.ofNanos(System.nanoTime() - start));
-            return new Result(view, manifest, recovery, undeleted);
+            return new Result(view, manifest, recovery);
         } finally {
             owned.forEach(RefCounted::release); // the view has its own hold
         }
@@ -198,10 +196,10 @@ final class StoreOpening {
     }
 
     /// Deletes what no manifest names any more: leftovers of a flush, a merge or an opening that was interrupted.
-    /// Those that cannot be deleted take room and do no harm, and are returned. Not so a worthless log, which the
-    /// next opening would take for one of this store's.
-    private List<String> removeUnreferenced(List<String> names, List<Long> worthlessLogs) throws IOException {
-        List<String> undeleted = new ArrayList<>();
+    /// Those that cannot be deleted take room and do no harm. Not so a worthless log, which the next opening would
+    /// take for one of this store's.
+    private void removeUnreferenced(List<String> names, List<Long> worthlessLogs) throws IOException {
+        List<String> unneeded = new ArrayList<>();
         Set<Long> tables = version.tables().stream().map(TableMetadata::number).collect(Collectors.toSet());
         for (String name : names) {
             OptionalLong table = FileNames.tableNumber(name);
@@ -211,13 +209,11 @@ final class StoreOpening {
             if (log.isPresent() && worthlessLogs.contains(log.getAsLong())) {
                 files.delete(name);
             } else if (deadTable || deadLog || FileNames.isTemporary(name)) {
-                if (!files.deleteIfPossible(name)) {
-                    undeleted.add(name);
-                }
+                unneeded.add(name);
             }
         }
+        files.deleteUnneeded(unneeded.toArray(String[]::new));
         files.disk().syncDirectory(files.directory());
-        return undeleted;
     }
 
     /// A record of the new log that says it is durable implies that the logs before are, too.

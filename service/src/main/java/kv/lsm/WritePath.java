@@ -13,6 +13,10 @@ import kv.lsm.memory.Mapped;
 /// A write and the choice of its memtable happen under one lock, and so does freezing a memtable: no write can
 /// go into a memtable that is being flushed.
 final class WritePath {
+    /// How often a writer that may not wait asks for the lock, for some 0.1 ms: others keep it for a microsecond or
+    /// a few, and who waits in line waits for all before.
+    private static final int LOCK_TRIES_MAX = 1_000;
+
     private final StoreOptions options;
     private final Views views;
     private final LogSupply logs;
@@ -62,8 +66,8 @@ final class WritePath {
     /// Writes a value, or a tombstone when it is null, but does not wait until it is durable where that is to
     /// be waited for.
     ///
-    /// @param mayWait false to get null, and write nothing, where writers have to wait for flush or compaction
-    /// or for a new log
+    /// @param mayWait false to get null, and write nothing, where writers have to wait for flush or compaction,
+    /// for a new log, or for a writer that waits for one of these or writes much
     PendingWrite begin(byte[] key, byte[] valueOrNull, boolean mayWait) {
         int valueLength = valueOrNull == null ? 0 : valueOrNull.length;
         long recordBytes = WriteAheadLogFormat.recordBytes(key.length, valueLength);
@@ -82,7 +86,9 @@ final class WritePath {
     }
 
     private PendingWrite append(byte[] key, byte[] valueOrNull, long recordBytes, boolean mayWait) {
-        lock.lock();
+        if (!lock(mayWait)) {
+            return null;
+        }
         try {
             Memtable memtable = memtableFor(recordBytes, mayWait);
             if (memtable == null) {
@@ -94,6 +100,21 @@ final class WritePath {
         } finally {
             lock.unlock();
         }
+    }
+
+    /// Takes the lock; false when it is not to be had soon and the writer may not wait.
+    private boolean lock(boolean mayWait) {
+        if (mayWait) {
+            lock.lock();
+            return true;
+        }
+        for (int tries = 0; tries < LOCK_TRIES_MAX && !rotating; tries++) {
+            if (lock.tryLock()) {
+                return true;
+            }
+            Thread.onSpinWait();
+        }
+        return false;
     }
 
     /// As [#begin], of several writes that are one; waits where writers have to.

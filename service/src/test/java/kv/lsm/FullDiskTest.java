@@ -3,13 +3,18 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import kv.Eventually;
+import kv.lsm.disk.Disk;
 import kv.lsm.disk.FaultyDisk;
+import kv.lsm.disk.ForwardingDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -116,6 +121,112 @@ class FullDiskTest {
             closeDead(store);
         }
         assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    /// Or a flush, or the next log, would find the disk full.
+    @Test
+    void aCompactionIsNotBegunUntilThereIsRoomForALogAndAFlushBesideIt() {
+        StoreOptions options = options(WalMode.NONE); // which has no logs that come and go
+        try (LsmStore store =
+                open(options.toBuilder().compaction(CompactionPolicyKind.NONE).build())) {
+            for (int i = 0; i < 60; i++) {
+                put(store);
+            }
+        }
+        long tableBytes = disk.list().stream()
+                .filter(name -> name.endsWith(".table"))
+                .mapToLong(name -> disk.content(name).length)
+                .sum();
+        disk.setRoom(tableBytes + options.memtableBytes());
+        int[] writes = {0};
+        disk.setFaults((count, what) -> {
+            writes[0] += what.startsWith("write") && what.contains(".table") ? 1 : 0;
+            return false;
+        });
+        LsmStore store = open(options);
+        try {
+            Eventually.holds(() -> failedAttempt(store) != null);
+            assertThat(failedAttempt(store))
+                    .contains("failed and is tried again")
+                    .contains("No space left on device");
+            assertThat(writes[0]).isZero();
+            checkAll(store);
+            disk.setRoom(PLENTY);
+            Eventually.holds(() -> failedAttempt(store) == null);
+            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
+                    .isTrue();
+            assertThat(store.metrics().compactions()).isPositive();
+            checkAll(store);
+        } finally {
+            closeDead(store);
+        }
+    }
+
+    /// As where a quota ends it.
+    @Test
+    void aCompactionThatFindsLessRoomThanTheDiskToldGivesBackWhatItTook() {
+        StoreOptions options = options(WalMode.ALWAYS);
+        try (LsmStore store =
+                open(options.toBuilder().compaction(CompactionPolicyKind.NONE).build())) {
+            for (int i = 0; i < 60; i++) {
+                put(store);
+            }
+        }
+        disk.setRoom(40 << 10);
+        Disk withAQuota = new ForwardingDisk(disk) {
+            @Override
+            public long usableBytes(Path directory) {
+                return PLENTY;
+            }
+        };
+        LsmStore store = LsmStore.open(options, withAQuota, allocator);
+        try {
+            Eventually.holds(() -> failedAttempt(store) != null);
+            disk.setRoom(PLENTY);
+            Eventually.holds(() -> failedAttempt(store) == null);
+            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
+                    .isTrue();
+            assertThat(store.metrics().compactions()).isPositive();
+            assertThat(filesLike(".table")).isEqualTo(tablesOf(store));
+            assertThat(filesLike(".table" + FileNames.TEMPORARY)).isZero();
+            checkAll(store);
+        } finally {
+            closeDead(store);
+        }
+        assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    /// Or it would keep its room until the next start.
+    @Test
+    void whatAFailedFlushLeavesIsDeletedLaterWhereItCannotBeDeletedAtOnce() {
+        AtomicBoolean cannotDelete = new AtomicBoolean(true);
+        Disk keeping = new ForwardingDisk(disk) {
+            @Override
+            public void delete(Path file) throws IOException {
+                if (cannotDelete.get()) {
+                    throw new IOException("planted fault: delete " + file);
+                }
+                super.delete(file);
+            }
+        };
+        LsmStore store = LsmStore.open(patient(WalMode.ALWAYS), keeping, allocator);
+        int[] failures = {0};
+        disk.setFaults((count, what) -> what.startsWith("write") && what.contains(".table") && ++failures[0] <= 1);
+        try {
+            for (int i = 0; i < 60; i++) {
+                put(store);
+            }
+            Eventually.holds(() -> store.metrics().flushes() > 0);
+            assertThat(filesLike(".table" + FileNames.TEMPORARY)).isPositive();
+            cannotDelete.set(false);
+            for (int i = 0; i < 20; i++) {
+                put(store);
+            }
+            Eventually.holds(() -> filesLike(".table" + FileNames.TEMPORARY) == 0);
+            checkAll(store);
+        } finally {
+            closeDead(store);
+        }
     }
 
     @ParameterizedTest

@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.Set;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.ForwardingDisk;
+import kv.lsm.disk.ForwardingReadFile;
 import kv.lsm.disk.LogFile;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.disk.WriteFile;
@@ -152,37 +153,11 @@ final class GatedDisk extends ForwardingDisk {
 
     @Override
     public ReadFile open(Path file) throws IOException {
-        ReadFile opened = super.open(file);
-        return new ReadFile() {
-            @Override
-            public long bytes() {
-                return opened.bytes();
-            }
-
-            @Override
-            public long map() throws IOException {
-                return opened.map();
-            }
-
+        return new ForwardingReadFile(super.open(file)) {
             @Override
             public void read(long position, long address, int bytes) throws IOException {
                 sleep(readMillis);
-                opened.read(position, address, bytes);
-            }
-
-            @Override
-            public boolean isCached(long position, long bytes) {
-                return opened.isCached(position, bytes);
-            }
-
-            @Override
-            public void expectRandomReads(long bytes, boolean random) {
-                opened.expectRandomReads(bytes, random);
-            }
-
-            @Override
-            public void close() throws IOException {
-                opened.close();
+                super.read(position, address, bytes);
             }
         };
     }

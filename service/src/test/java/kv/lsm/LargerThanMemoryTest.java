@@ -1,14 +1,19 @@
 package kv.lsm;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.SplittableRandom;
 import kv.lsm.disk.ForgetfulFiles;
 import kv.lsm.disk.LinuxFileMemory;
+import kv.lsm.disk.ReadFile;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Memory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -103,6 +108,47 @@ class LargerThanMemoryTest {
         assertThat(new LinuxFileMemory().majorFaults() - before)
                 .as("major faults, those of the JVM's own pages included")
                 .isLessThan(20);
+    }
+
+    /// One page in the middle is missing, and none that leads to it.
+    @Test
+    void aLongValueIsNotReadByWhoMayNotWaitUntilAllItsPagesAreThere() throws Exception {
+        ForgetfulFiles.assumeIn(directory);
+        byte[] value = new byte[1 << 20];
+        new SplittableRandom(1).nextBytes(value);
+        RealDisk disk = new RealDisk(new Allocator());
+        try (Store store = opened(1)) {
+            store.put(key(0), value);
+            store.administration().flush(() -> false);
+            Path table = onlyTable();
+            disk.dropCached(table);
+            assertThat(store.get(key(0))).isEqualTo(value); // by calls, which map no page, and its block is checked
+            disk.dropCached(table);
+            try (ReadFile file = disk.open(table)) {
+                long address = file.map();
+                file.expectRandomReads(file.bytes(), true);
+                long missing = file.bytes() / 2 & -Allocator.PAGE_BYTES;
+                for (long at = 0; at < file.bytes(); at += Allocator.PAGE_BYTES) {
+                    if (at != missing) {
+                        bringIn(address + at);
+                    }
+                }
+                assumeTrue(!file.isCached(missing, 1), "the page was brought in with others");
+                assertThat(store.tryGet(key(0))).isSameAs(Store.WOULD_WAIT);
+                bringIn(address + missing);
+                assertThat(store.tryGet(key(0))).isEqualTo(value);
+            }
+        }
+    }
+
+    private static void bringIn(long address) {
+        assertThat(Memory.getByte(address)).isBetween(Byte.MIN_VALUE, Byte.MAX_VALUE);
+    }
+
+    private Path onlyTable() throws IOException {
+        try (DirectoryStream<Path> tables = Files.newDirectoryStream(directory, "*.table")) {
+            return tables.iterator().next();
+        }
     }
 
     @Test

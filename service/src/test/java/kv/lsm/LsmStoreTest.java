@@ -210,6 +210,23 @@ class LsmStoreTest {
     }
 
     @Test
+    void openTablesAreThoseOfAllLevelsUntilTheStoreIsClosed() {
+        Store store =
+                LsmStore.open(options().compaction(CompactionPolicyKind.NONE).build());
+        try (store) {
+            for (int i = 0; i < 3_000; i++) {
+                store.put(bytes("key" + i), new byte[100]);
+            }
+            store.administration().flush(() -> false);
+            int tables = store.metrics().levels().stream()
+                    .mapToInt(StoreMetrics.Level::tables)
+                    .sum();
+            assertThat(store.openTables()).isEqualTo(tables).isGreaterThan(1);
+        }
+        assertThat(store.openTables()).isZero();
+    }
+
+    @Test
     void countersTellWhatHappened() {
         try (Store store = LsmStore.open(options().wal(WalMode.OS).build())) {
             for (int i = 0; i < 3_000; i++) {

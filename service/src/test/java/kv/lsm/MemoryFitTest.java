@@ -2,9 +2,14 @@ package kv.lsm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import kv.lsm.MemoryFit.State;
 import kv.lsm.disk.FileMemory;
+import kv.lsm.disk.LinuxFileMemory;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class MemoryFitTest {
     private static final long MEMORY = 1_000;
@@ -111,6 +116,19 @@ class MemoryFitTest {
         lookUntilWarm();
         available = 400;
         assertThat(look(500)).isEqualTo(State.EXCEEDS);
+    }
+
+    /// As where too many files are open.
+    @Test
+    void aLookThatCannotBeMadeChangesNothing(@TempDir Path root) throws IOException {
+        Path machine = Files.createDirectory(root.resolve("proc")).resolve("meminfo");
+        Files.writeString(machine, "MemAvailable: 1 kB\n");
+        MemoryFit looking = new MemoryFit(0, new LinuxFileMemory(root));
+        looking.look(2_000, 0, 0);
+        assertThat(looking.state()).isEqualTo(State.EXCEEDS);
+        Files.delete(machine);
+        looking.look(2_000, 0, 0);
+        assertThat(looking.state()).isEqualTo(State.EXCEEDS);
     }
 
     @Test

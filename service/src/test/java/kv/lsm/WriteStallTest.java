@@ -7,6 +7,8 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
@@ -73,6 +75,22 @@ class WriteStallTest {
             checkAll(store);
             assertThat(store.metrics().puts()).isEqualTo(written);
         }
+    }
+
+    /// Whatever that one does under it: here it closes the store, and syncs the log.
+    @Test
+    void whoMayNotWaitDoesNotWaitForTheLockOfAnotherWriter() throws Exception {
+        LsmStore store = open(Duration.ZERO);
+        put(store);
+        disk.hold("closer");
+        Thread closer = Thread.ofPlatform().name("closer").start(store::close);
+        try (GatedDisk.Gates gates = disk.openedAtTheEnd()) {
+            disk.awaitHeld();
+            CompletableFuture<PendingWrite> tried =
+                    CompletableFuture.supplyAsync(() -> store.tryBegin(new byte[] {1}, new byte[500]));
+            assertThat(tried.get(1, TimeUnit.MINUTES)).isNull();
+        }
+        closer.join();
     }
 
     private boolean tryPut(Store store) {

@@ -4,6 +4,7 @@ import com.sun.nio.file.ExtendedOpenOption;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -13,7 +14,7 @@ import kv.lsm.memory.Memory;
 /// A file that is read past the page cache: what is read once, as compaction does, drives nothing out.
 ///
 /// A file system that refuses, when the file is opened or not before it is read, has it read through the page
-/// cache instead.
+/// cache instead. Of other errors it is told apart by the same without direct I/O, which then goes well.
 final class DirectReadFile implements ReadFile {
     private static final System.Logger LOGGER = System.getLogger(DirectReadFile.class.getName());
     private static final AtomicBoolean REFUSAL_TOLD = new AtomicBoolean();
@@ -23,6 +24,11 @@ final class DirectReadFile implements ReadFile {
     private final UninterruptedChannel direct;
     private volatile boolean refused;
 
+    /// Opens a file.
+    interface Opening {
+        UninterruptedChannel open(Path file, OpenOption... options) throws IOException;
+    }
+
     private DirectReadFile(Path file, ReadFile cached, UninterruptedChannel direct) {
         this.file = file;
         this.cached = cached;
@@ -30,13 +36,30 @@ final class DirectReadFile implements ReadFile {
     }
 
     static ReadFile open(Path file) throws IOException {
+        return open(file, UninterruptedChannel::new);
+    }
+
+    /// @param opening opens the file once more, for direct I/O
+    static ReadFile open(Path file, Opening opening) throws IOException {
         ReadFile cached = new ChannelReadFile(file);
         try {
             return new DirectReadFile(
-                    file, cached, new UninterruptedChannel(file, StandardOpenOption.READ, ExtendedOpenOption.DIRECT));
+                    file, cached, opening.open(file, StandardOpenOption.READ, ExtendedOpenOption.DIRECT));
         } catch (IOException | UnsupportedOperationException e) { // a file system without direct I/O, such as tmpfs
+            requireOpens(file, opening, cached);
             tellRefusal(file, e);
             return cached;
+        }
+    }
+
+    /// @throws IOException where the file cannot be opened without direct I/O either, as where too many are open;
+    /// `cached` is closed then
+    private static void requireOpens(Path file, Opening opening, ReadFile cached) throws IOException {
+        try {
+            opening.open(file, StandardOpenOption.READ).close();
+        } catch (IOException e) {
+            Closing.quietly(cached::close, file);
+            throw e;
         }
     }
 
@@ -66,9 +89,11 @@ final class DirectReadFile implements ReadFile {
                 if (direct.run(c -> readDirectly(c, position, address, count))) {
                     return;
                 }
-            } catch (IOException e) { // refused, or the disk cannot: the next read tells which
+            } catch (IOException e) {
+                cached.read(position, address, count); // fails where it is the disk that cannot
                 refused = true;
                 tellRefusal(file, e);
+                return;
             }
         }
         cached.read(position, address, count);

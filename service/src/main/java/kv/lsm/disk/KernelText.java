@@ -31,6 +31,11 @@ final class KernelText {
         return this;
     }
 
+    /// True also when the last file could not be read.
+    boolean isEmpty() {
+        return length == 0;
+    }
+
     boolean is(byte[] text) {
         return Arrays.equals(room, 0, length, text, 0, text.length);
     }

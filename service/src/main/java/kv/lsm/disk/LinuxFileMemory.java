@@ -14,7 +14,8 @@ import java.util.List;
 /// ```
 ///
 /// The least of these. Pages of files that are there already count as available: they are what is asked about.
-/// Files that are absent, as outside Linux, say nothing. Thread-safe.
+/// Files that are absent, as outside Linux, say nothing. What cannot be read, as where too many files are open, is
+/// what it was when it last could. Thread-safe.
 public final class LinuxFileMemory implements FileMemory {
     private static final long KIB = 1024;
     /// Of `/proc/self/stat`, counted behind the name's closing bracket: `majflt`.
@@ -26,16 +27,23 @@ public final class LinuxFileMemory implements FileMemory {
     private record Naming(Path mount, List<String> limits, String usage, String filesPrefix) {}
 
     /// The files of one group.
-    private record Group(List<File> limits, File usage, File stat, byte[] active, byte[] inactive) {
-        static Group of(Naming naming, Path directory) {
-            return new Group(
-                    naming.limits.stream()
-                            .map(name -> directory.resolve(name).toFile())
-                            .toList(),
-                    directory.resolve(naming.usage).toFile(),
-                    directory.resolve("memory.stat").toFile(),
-                    KernelText.label(naming.filesPrefix + "active_file "),
-                    KernelText.label(naming.filesPrefix + "inactive_file "));
+    private static final class Group {
+        final List<File> limits;
+        final File usage;
+        final File stat;
+        final byte[] active;
+        final byte[] inactive;
+        /// What the group had available at the last look that could be made.
+        long available = KernelText.NONE;
+
+        Group(Naming naming, Path directory) {
+            limits = naming.limits.stream()
+                    .map(name -> directory.resolve(name).toFile())
+                    .toList();
+            usage = directory.resolve(naming.usage).toFile();
+            stat = directory.resolve("memory.stat").toFile();
+            active = KernelText.label(naming.filesPrefix + "active_file ");
+            inactive = KernelText.label(naming.filesPrefix + "inactive_file ");
         }
     }
 
@@ -48,13 +56,16 @@ public final class LinuxFileMemory implements FileMemory {
     /// What `membership` said when `groups` were made.
     private byte[] member = {};
     private List<Group> groups = List.of();
+    /// What the machine last told.
+    private long ofMachine = KernelText.NONE;
+    private long majorFaults;
 
     public LinuxFileMemory() {
         this(Path.of("/"));
     }
 
     /// @param root of the file system that has `/proc` and `/sys`
-    LinuxFileMemory(Path root) {
+    public LinuxFileMemory(Path root) {
         memory = root.resolve("proc/meminfo").toFile();
         faults = root.resolve("proc/self/stat").toFile();
         membership = root.resolve("proc/self/cgroup").toFile();
@@ -66,20 +77,24 @@ public final class LinuxFileMemory implements FileMemory {
 
     @Override
     public synchronized long availableBytes() {
-        long available = ofMachine();
-        if (!text.read(membership).is(member)) { // seldom: a process is moved to another group
+        lookAtMachine();
+        if (!text.read(membership).isEmpty() && !text.is(member)) { // seldom: a process is moved to another group
             member = text.bytes();
             groups = groups(new String(member, StandardCharsets.UTF_8));
         }
+        long available = ofMachine;
         for (int i = 0; i < groups.size(); i++) {
-            available = Math.min(available, ofGroup(groups.get(i)));
+            lookAt(groups.get(i));
+            available = Math.min(available, groups.get(i).available);
         }
         return available;
     }
 
-    private long ofMachine() {
+    private void lookAtMachine() {
         long available = text.read(memory).numberBehind(AVAILABLE);
-        return available == KernelText.NONE ? available : available * KIB;
+        if (available != KernelText.NONE) {
+            ofMachine = available * KIB;
+        }
     }
 
     /// The process's groups and those above them.
@@ -104,30 +119,38 @@ public final class LinuxFileMemory implements FileMemory {
             leaf = naming.mount;
         }
         for (Path at = leaf; at != null && at.startsWith(naming.mount); at = at.getParent()) {
-            found.add(Group.of(naming, at));
+            found.add(new Group(naming, at));
         }
     }
 
-    private long ofGroup(Group group) {
+    private void lookAt(Group group) {
         long limit = KernelText.NONE;
         for (int i = 0; i < group.limits.size(); i++) {
-            limit = Math.min(limit, text.read(group.limits.get(i)).number()); // "max" is no number
+            File file = group.limits.get(i);
+            if (text.read(file).isEmpty() && file.exists()) {
+                return;
+            }
+            limit = Math.min(limit, text.number()); // "max" is no number
         }
         if (limit == KernelText.NONE) {
-            return limit;
+            group.available = KernelText.NONE;
+            return;
         }
         long usage = text.read(group.usage).number();
-        if (usage == KernelText.NONE) {
-            return usage;
+        if (usage == KernelText.NONE || text.read(group.stat).isEmpty() && group.stat.exists()) {
+            return;
         }
-        text.read(group.stat);
         long files = orZero(text.numberBehind(group.active)) + orZero(text.numberBehind(group.inactive));
-        return Math.max(0, limit - Math.max(0, usage - files));
+        group.available = Math.max(0, limit - Math.max(0, usage - files));
     }
 
     @Override
     public synchronized long majorFaults() {
-        return orZero(text.read(faults).numberBehindBrackets(MAJOR_FAULTS_FIELD));
+        long count = text.read(faults).numberBehindBrackets(MAJOR_FAULTS_FIELD);
+        if (count != KernelText.NONE) {
+            majorFaults = count;
+        }
+        return majorFaults;
     }
 
     private static long orZero(long number) {

@@ -22,8 +22,8 @@ final class PageCache {
     private static final int MADV_RANDOM = 1;
     private static final int POSIX_FADV_DONTNEED = 4;
     private static final int O_RDONLY_CLOEXEC = 0x8_0000;
-    /// Of a longer range the first pages tell.
-    static final int PAGES_MAX = 64;
+    /// As many are asked about in one call.
+    private static final int PAGES_AT_ONCE = 64;
 
     private static final Calls CALLS_OR_NULL = linked();
 
@@ -66,18 +66,29 @@ final class PageCache {
             return true;
         }
         long first = address & -Allocator.PAGE_BYTES;
-        long length = Math.min(address + bytes - first, (long) PAGES_MAX * Allocator.PAGE_BYTES);
+        long pages = (address + bytes - first + Allocator.PAGE_BYTES - 1) / Allocator.PAGE_BYTES;
         // of the heap: what belonged to a thread would be made anew for each request where each has its thread
-        byte[] residency = new byte[(int) ((length + Allocator.PAGE_BYTES - 1) / Allocator.PAGE_BYTES)];
+        byte[] residency = new byte[(int) Math.min(pages, PAGES_AT_ONCE)];
+        for (long done = 0; done < pages; done += PAGES_AT_ONCE) {
+            int count = (int) Math.min(pages - done, PAGES_AT_ONCE);
+            if (!holdsPages(first + done * Allocator.PAGE_BYTES, count, residency)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static boolean holdsPages(long first, int count, byte[] residency) {
+        long bytes = (long) count * Allocator.PAGE_BYTES;
         try {
-            if ((int) CALLS_OR_NULL.mincore().invokeExact(first, length, MemorySegment.ofArray(residency)) != 0) {
+            if ((int) CALLS_OR_NULL.mincore().invokeExact(first, bytes, MemorySegment.ofArray(residency)) != 0) {
                 return true;
             }
         } catch (Throwable e) {
             throw new AssertionError("mincore threw", e);
         }
-        for (byte page : residency) {
-            if ((page & 1) == 0) {
+        for (int page = 0; page < count; page++) {
+            if ((residency[page] & 1) == 0) {
                 return false;
             }
         }

@@ -6,9 +6,9 @@ import kv.lsm.disk.ReadFile;
 /// Point reads of one table while its pages may not be in memory. Thread-safe.
 ///
 /// ```
-/// hash index line ── in memory? ──► entry, or its block when nobody has checked that ── in memory? ──► read in place
-///                       │ no                                                            │ no
-///                       └──────────────────────┬────────────────────────────────────────┘
+/// hash index lines ── in memory? ──► entry, or its block when nobody has checked that ── in memory? ──► read in place
+///                        │ no                                                            │ no
+///                        └─────────────────────┬─────────────────────────────────────────┘
 ///                          may not wait: NOT_CACHED      may wait: a positional read
 /// ```
 ///
@@ -48,7 +48,7 @@ final class ColdReads {
             int block = index.find(key);
             return block < 0 ? null : getFromBlock(block, key, hash, buffers, mayWait, missed);
         }
-        if (!isThere(hashIndexOrNull.lineAddress(hash) - mapped, HashIndex.LINE_BYTES, buffers, mayWait, missed)) {
+        if (!areLinesThere(hash, buffers, mayWait, missed)) {
             return SSTable.NOT_CACHED;
         }
         long position = hashIndexOrNull.find(key, hash, ANY);
@@ -62,6 +62,18 @@ final class ColdReads {
             return getFromBlock(index.blockAt(position), key, hash, buffers, mayWait, missed);
         }
         return getEntry(position, key, hash, buffers, mayWait, missed);
+    }
+
+    /// [#isThere] of all lines of the hash index that a search may look at: the next one may lie on another page.
+    private boolean areLinesThere(long hash, BlockBuffers buffers, boolean mayWait, LongAdder missed) {
+        long line = hashIndexOrNull.lineAddress(hash);
+        while (line != 0) {
+            if (!isThere(line - mapped, HashIndex.LINE_BYTES, buffers, mayWait, missed)) {
+                return false;
+            }
+            line = hashIndexOrNull.lineAddressAfter(line, hash);
+        }
+        return true;
     }
 
     /// True when these bytes of a mapped table can be read in place without waiting for the disk; a thread that

@@ -108,6 +108,16 @@ final class HashIndex {
         return lines + (long) LINE_BYTES * lineOf(hash, lineCount);
     }
 
+    /// Of the line that a search may go on to from the one at `lineAddress`, which is read; 0 when it ends there.
+    long lineAddressAfter(long lineAddress, long hash) {
+        if ((Memory.getByte(lineAddress + PASSED_AT) & passedBit(hash)) == 0) {
+            return 0;
+        }
+        int line = (int) ((lineAddress - lines) / LINE_BYTES);
+        long after = lines + (long) LINE_BYTES * next(line, lineCount);
+        return after == lineAddress(hash) ? 0 : after; // it has seen them all
+    }
+
     /// The highest bit of each byte that is zero; also of some others above one, which costs a look at a slot.
     private static long zeroBytes(long x) {
         return (x - ONES) & ~x;

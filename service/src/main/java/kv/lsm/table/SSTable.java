@@ -116,12 +116,12 @@ public final class SSTable extends RefCounted {
 
     /// Tells how to read a table some of whose pages are not in memory. What is read in order goes through
     /// buffers of the reader's own then, and a fault brings in one page and not what lies around it, which would
-    /// drive out what other reads need.
+    /// drive out what other reads need. Several threads may tell: what one of them told last holds.
     ///
     /// @param misses true when reads miss pages
     /// @param largerThanMemory true when there will be no room for all tables: what is merged is read past the
     /// page cache
-    public void expectMisses(boolean misses, boolean largerThanMemory) {
+    public synchronized void expectMisses(boolean misses, boolean largerThanMemory) {
         mergesPastPageCache = largerThanMemory;
         if (misses != missesExpected) {
             missesExpected = misses;
@@ -324,7 +324,7 @@ public final class SSTable extends RefCounted {
         try {
             ahead = ReadAhead.pastPageCache(disk.openDirect(path), allocator);
         } catch (IOException e) {
-            throw new StoreException("cannot open a table: file=" + path, e);
+            throw new StoreException("cannot open a table: file=" + path + ", reason=" + StoreException.reasonOf(e), e);
         }
         return new SSTableIterator(this, new BlockBuffer(allocator), ahead, null);
     }

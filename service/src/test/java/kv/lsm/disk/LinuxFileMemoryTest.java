@@ -10,6 +10,8 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// The system's own files, as some machine has them.
 class LinuxFileMemoryTest {
@@ -123,6 +125,45 @@ class LinuxFileMemoryTest {
         assertThat(memory.availableBytes()).isEqualTo(156 * MIB);
         group2("/b", "" + 256 * MIB, 200, 0);
         assertThat(memory.availableBytes()).isEqualTo(56 * MIB);
+    }
+
+    /// As where too many files are open: what was told last holds, or tables would seem to fit.
+    @Test
+    void aLookThatCannotBeMadeLeavesTheLastAnswer() throws IOException {
+        write("proc/self/cgroup", "0::/a\n");
+        write("proc/self/stat", "77 (a) S 1 77 77 0 -1 4194304 100 0 42 0\n");
+        group2("/a", "" + 256 * MIB, 0, 0);
+        LinuxFileMemory memory = new LinuxFileMemory(root);
+        assertThat(memory.availableBytes()).isEqualTo(256 * MIB);
+        assertThat(memory.majorFaults()).isEqualTo(42);
+        for (String file : new String[] {"proc/self/cgroup", "proc/meminfo", "proc/self/stat"}) {
+            Files.delete(root.resolve(file));
+        }
+        assertThat(memory.availableBytes()).isEqualTo(256 * MIB);
+        assertThat(memory.majorFaults()).isEqualTo(42);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"memory.max", "memory.current", "memory.stat"})
+    void whatAGroupHadHoldsWhileItsFilesCannotBeRead(String file) throws IOException {
+        write("proc/self/cgroup", "0::/a\n");
+        group2("/a", "" + 512 * MIB, 500, 300);
+        LinuxFileMemory memory = new LinuxFileMemory(root);
+        assertThat(memory.availableBytes()).isEqualTo(312 * MIB);
+        Path unreadable = root.resolve("sys/fs/cgroup/a").resolve(file);
+        Files.delete(unreadable);
+        Files.createDirectory(unreadable); // is there, and nobody can read it
+        assertThat(memory.availableBytes()).isEqualTo(312 * MIB);
+    }
+
+    @Test
+    void aLimitThatIsLiftedLimitsNothing() throws IOException {
+        write("proc/self/cgroup", "0::/a\n");
+        group2("/a", "" + 512 * MIB, 500, 300);
+        LinuxFileMemory memory = new LinuxFileMemory(root);
+        assertThat(memory.availableBytes()).isEqualTo(312 * MIB);
+        group2("/a", "max", 500, 300);
+        assertThat(memory.availableBytes()).isEqualTo(1024 * MIB);
     }
 
     @Test

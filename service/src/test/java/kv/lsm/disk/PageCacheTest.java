@@ -3,11 +3,14 @@ package kv.lsm.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.sun.nio.file.ExtendedOpenOption;
 import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.FileSystemException;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.SplittableRandom;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
@@ -72,6 +75,26 @@ class PageCacheTest {
     }
 
     @Test
+    void aLongRangeIsInMemoryOnlyWhenAllOfItIs() throws IOException {
+        long address = file.map();
+        file.expectRandomReads(BYTES, true);
+        disk.dropCached(path);
+        int pages = BYTES / Allocator.PAGE_BYTES;
+        for (int page = 0; page < pages; page++) { // not the last one, which is not whole
+            touch(address, page);
+        }
+        assertThat(file.isCached(0, BYTES - BYTES % Allocator.PAGE_BYTES)).isTrue();
+        assertThat(file.isCached(0, BYTES)).isFalse();
+        touch(address, pages);
+        assertThat(file.isCached(0, BYTES)).isTrue();
+    }
+
+    private void touch(long address, int page) {
+        int at = page * Allocator.PAGE_BYTES;
+        assertThat(Memory.getByte(address + at)).isEqualTo(content[at]);
+    }
+
+    @Test
     void aFaultBehindWhatIsReadAtRandomBringsWhatLiesAround() throws IOException {
         long address = file.map();
         file.expectRandomReads(BYTES / 2, true);
@@ -98,6 +121,30 @@ class PageCacheTest {
             }
             assertThatThrownBy(() -> direct.read(last, room, BYTES - last + 1)).isInstanceOf(EOFException.class);
         }
+    }
+
+    /// A file system without direct I/O.
+    @Test
+    void aFileThatIsOpenedAloneWithoutDirectIsReadThroughThePageCache() throws IOException {
+        try (ReadFile read = DirectReadFile.open(path, (opened, options) -> {
+            if (List.of(options).contains(ExtendedOpenOption.DIRECT)) {
+                throw new FileSystemException(opened.toString(), null, "Invalid argument");
+            }
+            return new UninterruptedChannel(opened, options);
+        })) {
+            read.read(0, room, 10_000);
+            assertThat(Memory.copyOf(room, 10_000)).isEqualTo(part(0, 10_000));
+        }
+    }
+
+    /// Who asked tries again later.
+    @Test
+    void tooManyOpenFilesAreNotTakenForAFileSystemWithoutDirect() {
+        assertThatThrownBy(() -> DirectReadFile.open(path, (opened, options) -> {
+                    throw new FileSystemException(opened.toString(), null, "Too many open files");
+                }))
+                .isInstanceOf(FileSystemException.class)
+                .hasMessageContaining("Too many open files");
     }
 
     private byte[] part(int from, int bytes) {

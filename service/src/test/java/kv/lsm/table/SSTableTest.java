@@ -8,14 +8,19 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.NavigableMap;
 import java.util.TreeMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import kv.lsm.Compression;
 import kv.lsm.CorruptionException;
 import kv.lsm.ReadMode;
 import kv.lsm.Records;
 import kv.lsm.TimeSlices;
 import kv.lsm.disk.FaultyDisk;
+import kv.lsm.disk.ForwardingReadFile;
+import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
 import kv.lsm.memory.Keys;
@@ -97,6 +102,45 @@ class SSTableTest {
         disk.setFaults(FaultyDisk.NONE); // counts from here
         write(entries, ReadMode.MMAP, Compression.NONE);
         assertThat(disk.calls()).isGreaterThanOrEqualTo(KEYS * 8_000 / (128 << 10));
+    }
+
+    /// A thread that looks at memory tells all tables, and so does one that made new ones.
+    @Test
+    void whatSeveralThreadsTellOfATableIsTakenOneAfterTheOther() throws Exception {
+        write(ReadMode.MMAP, Compression.NONE);
+        CountDownLatch advising = new CountDownLatch(1);
+        CountDownLatch goOn = new CountDownLatch(1);
+        List<Boolean> advised = new CopyOnWriteArrayList<>();
+        ReadFile slow = new ForwardingReadFile(disk.open(FILE)) {
+            @Override
+            public void expectRandomReads(long bytes, boolean random) {
+                if (random) {
+                    advising.countDown();
+                    await(goOn);
+                }
+                advised.add(random);
+            }
+        };
+        SSTable table = SSTable.open(disk, FILE, slow, ReadMode.MMAP, allocator);
+        Thread first = Thread.ofPlatform().start(() -> table.expectMisses(true, true));
+        await(advising);
+        Thread second = Thread.ofPlatform().start(() -> table.expectMisses(false, false));
+        while (second.isAlive() && second.getState() != Thread.State.BLOCKED) {
+            Thread.sleep(1);
+        }
+        goOn.countDown();
+        first.join();
+        second.join();
+        assertThat(advised).containsExactly(true, false);
+        table.release();
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
     }
 
     @Test
