@@ -37,20 +37,26 @@ def test_a_port_in_use_is_named_before_anything_starts():
     check_port(0)
 
 
-def test_launches_of_a_duet_are_not_taken_for_runs_when_a_measurement_is_resumed(tmp_path):
-    """Both are sealed below the experiment's name; a launch has two sides, and neither generator nor
-    service."""
-    DuetMaker(raw_root(tmp_path))(experiment="trial")
-    run = RunMaker(raw_root(tmp_path))(experiment="trial", identity="a run", tool_digests={"loadgen": "0"})
+def kept(root: Path, run) -> list[str]:
+    """Identities of what a measurement keeps that is resumed with the programs of ``run``."""
 
     class Service:
         digest, digest_name = None, "kv-service"
 
     facts = run.facts
     key = [facts.get("server") or "kv-service", facts.get("subject"), facts["service"], facts["jvm"]]
-    artifacts = Artifacts(tmp_path, Path("loadgen"), {}, {json.dumps(key, sort_keys=True): Service()})
+    artifacts = Artifacts(root, Path("loadgen"), {}, {json.dumps(key, sort_keys=True): Service()})
     artifacts.__dict__["generator_digests"] = {"loadgen": "0"}  # of a program that is none
-    assert list(_sealed_with_these_programs(artifacts, tmp_path, "trial", facts["label"])) == ["a run"]
+    return list(_sealed_with_these_programs(artifacts, root, "trial", facts["label"]))
+
+
+def test_launches_of_a_duet_are_not_taken_for_runs_when_a_measurement_is_resumed(tmp_path):
+    """Both are sealed below the experiment's name; a launch has two sides, and neither generator nor
+    service."""
+    DuetMaker(raw_root(tmp_path))(experiment="trial")
+    run = RunMaker(raw_root(tmp_path))(experiment="trial", identity="a run", tool_digests={"loadgen": "0"})
+
+    assert kept(tmp_path, run) == ["a run"]
 
 
 def test_of_a_search_the_trials_that_their_service_did_not_survive_are_kept_when_it_is_resumed(tmp_path):
@@ -61,14 +67,7 @@ def test_of_a_search_the_trials_that_their_service_did_not_survive_are_kept_when
     made("run-2", **common, identity="trial", outcome=died, search={"purpose": "search"})
     made("run-3", **common, identity="cut", outcome="failed: interrupted", search={"purpose": "search"})
 
-    class Service:
-        digest, digest_name = None, "kv-service"
-
-    facts = run.facts
-    key = [facts.get("server") or "kv-service", facts.get("subject"), facts["service"], facts["jvm"]]
-    artifacts = Artifacts(tmp_path, Path("loadgen"), {}, {json.dumps(key, sort_keys=True): Service()})
-    artifacts.__dict__["generator_digests"] = {"loadgen": "0"}
-    assert list(_sealed_with_these_programs(artifacts, tmp_path, "trial", facts["label"])) == ["trial"]
+    assert kept(tmp_path, run) == ["trial"]
 
 
 def test_runs_of_another_machine_are_not_kept_when_a_measurement_is_resumed(monkeypatch):

@@ -43,6 +43,12 @@ class FullDiskTest {
         return options(wal).toBuilder().stallLimit(Duration.ofMinutes(1)).build();
     }
 
+    private void put(Store store, int times) {
+        for (int i = 0; i < times; i++) {
+            put(store);
+        }
+    }
+
     private void put(Store store) {
         byte[] value = new byte[1_000];
         new SplittableRandom(values.size()).nextBytes(value);
@@ -80,10 +86,16 @@ class FullDiskTest {
     private void putWithoutCompaction(StoreOptions options) {
         try (LsmStore store =
                 open(options.toBuilder().compaction(CompactionPolicyKind.NONE).build())) {
-            for (int i = 0; i < 60; i++) {
-                put(store);
-            }
+            put(store, 60);
         }
+    }
+
+    private void checkThatItCompactsWhereThereIsRoom(Store store) {
+        disk.setRoom(PLENTY);
+        Eventually.holds(() -> failedAttempt(store) == null);
+        assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
+                .isTrue();
+        assertThat(store.metrics().compactions()).isPositive();
     }
 
     private static long tablesOf(Store store) {
@@ -114,11 +126,7 @@ class FullDiskTest {
                     .isInstanceOf(AttemptFailedException.class)
                     .hasMessageContaining("No space left");
             Eventually.holds(() -> filesLike(".table") == tablesOf(store));
-            disk.setRoom(PLENTY);
-            Eventually.holds(() -> failedAttempt(store) == null);
-            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
-                    .isTrue();
-            assertThat(store.metrics().compactions()).isPositive();
+            checkThatItCompactsWhereThereIsRoom(store);
             assertThat(filesLike(FileNames.TEMPORARY)).isZero();
             checkAll(store);
             checkAfterPowerLoss(options);
@@ -151,11 +159,7 @@ class FullDiskTest {
                     .contains("No space left on device");
             assertThat(writes[0]).isZero();
             checkAll(store);
-            disk.setRoom(PLENTY);
-            Eventually.holds(() -> failedAttempt(store) == null);
-            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
-                    .isTrue();
-            assertThat(store.metrics().compactions()).isPositive();
+            checkThatItCompactsWhereThereIsRoom(store);
             checkAll(store);
         } finally {
             closeDead(store);
@@ -177,11 +181,7 @@ class FullDiskTest {
         LsmStore store = LsmStore.open(options, withAQuota, allocator);
         try {
             Eventually.holds(() -> failedAttempt(store) != null);
-            disk.setRoom(PLENTY);
-            Eventually.holds(() -> failedAttempt(store) == null);
-            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
-                    .isTrue();
-            assertThat(store.metrics().compactions()).isPositive();
+            checkThatItCompactsWhereThereIsRoom(store);
             assertThat(filesLike(".table")).isEqualTo(tablesOf(store));
             assertThat(filesLike(".table" + FileNames.TEMPORARY)).isZero();
             checkAll(store);
@@ -208,15 +208,11 @@ class FullDiskTest {
         int[] failures = {0};
         disk.setFaults((count, what) -> what.startsWith("write") && what.contains(".table") && ++failures[0] <= 1);
         try {
-            for (int i = 0; i < 60; i++) {
-                put(store);
-            }
+            put(store, 60);
             Eventually.holds(() -> store.metrics().flushes() > 0);
             assertThat(filesLike(".table" + FileNames.TEMPORARY)).isPositive();
             cannotDelete.set(false);
-            for (int i = 0; i < 20; i++) {
-                put(store);
-            }
+            put(store, 20);
             Eventually.holds(() -> filesLike(".table" + FileNames.TEMPORARY) == 0);
             checkAll(store);
         } finally {
@@ -246,9 +242,7 @@ class FullDiskTest {
             checkAll(store);
             disk.setRoom(PLENTY);
             Eventually.holds(store::isWritable);
-            for (int i = 0; i < 50; i++) {
-                put(store);
-            }
+            put(store, 50);
             Eventually.holds(() -> failedAttempt(store) == null); // a compaction may wait to be tried again
             assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
                     .isTrue();
@@ -268,9 +262,7 @@ class FullDiskTest {
         int[] failures = {0};
         disk.setFaults((count, what) -> what.startsWith("write") && what.contains(".table") && ++failures[0] <= 3);
         try {
-            for (int i = 0; i < 60; i++) {
-                put(store);
-            }
+            put(store, 60);
             Eventually.holds(() -> store.metrics().flushes() > 0);
             assertThat(failures[0]).isGreaterThan(3);
             checkAll(store);
@@ -294,9 +286,7 @@ class FullDiskTest {
             return false;
         });
         try {
-            for (int i = 0; i < 60; i++) {
-                put(store);
-            }
+            put(store, 60);
             Eventually.holds(() -> store.metrics().flushes() > 1);
             assertThat(synced).doesNotHaveDuplicates().hasSizeGreaterThan(2);
             checkAll(store);
@@ -313,9 +303,7 @@ class FullDiskTest {
         int[] failures = {0};
         disk.setFaults((count, what) -> what.startsWith("write MANIFEST") && ++failures[0] <= 4);
         try {
-            for (int i = 0; i < 100; i++) {
-                put(store);
-            }
+            put(store, 100);
             Eventually.holds(() -> store.metrics().flushes() > 1);
             assertThat(failures[0]).isGreaterThan(4);
             checkAll(store);
@@ -343,9 +331,7 @@ class FullDiskTest {
         int[] failures = {0};
         disk.setFaults((count, what) -> what.equals("open directory") && ++failures[0] <= 3);
         try {
-            for (int i = 0; i < 60; i++) {
-                put(store);
-            }
+            put(store, 60);
             Eventually.holds(() -> store.metrics().flushes() > 1);
             assertThat(failures[0]).isGreaterThan(3);
             checkAll(store);
@@ -366,9 +352,7 @@ class FullDiskTest {
         disk.setFaults((count, what) -> failing[0] && what.startsWith("write") && what.contains(".table"));
         try {
             failing[0] = false;
-            for (int i = 0; i < 60; i++) {
-                put(store);
-            }
+            put(store, 60);
             store.administration().flush(() -> false);
             failing[0] = true;
             assertThatThrownBy(() -> store.administration().compact(() -> false))
