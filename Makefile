@@ -143,7 +143,8 @@ verify: setup ## recompute the checksums of every sealed run
 
 test: lint build ## all but long tests over hosts (make test-hosts): 25 to 28 minutes
 	@echo 'tests of Rust and Java, both at once; each is told when it is over (5 to 8 min)'
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-rust test-java
+	@rm -f build/failed-rust build/failed-java
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-rust test-java || { cat build/failed-*; exit 1; }
 	$(MAKE) --no-print-directory test-python
 
 DOCUMENTS = $(shell git ls-files "*.md")
@@ -166,11 +167,16 @@ format: setup ## lay out Python, Rust and Java, and mend what the linter can
 	cargo fmt --manifest-path loadgen/Cargo.toml
 	$(JDK25) mvn -q -B -f service/pom.xml spotless:apply
 
+# What failed is said once more when both are over, behind the longer of the two.
 test-rust: setup
-	cargo test --locked --manifest-path loadgen/Cargo.toml
+	@mkdir -p build
+	cargo test --locked --no-fail-fast --manifest-path loadgen/Cargo.toml 2>&1 | tee build/test-rust.log || \
+	  { { echo; echo 'tests of Rust failed:'; grep -E -A 12 ' FAILED$$|panicked at|^error' build/test-rust.log; } | tail -n 100 >build/failed-rust; exit 1; }
 
 test-java: setup
-	$(KVSTUDY) build --test-java
+	@mkdir -p build
+	$(KVSTUDY) build --test-java 2>&1 | tee build/test-java.log || \
+	  { { echo; echo 'tests of Java failed:'; grep -E '^\[ERROR\]|^service: ' build/test-java.log; } | tail -n 60 >build/failed-java; exit 1; }
 
 # What launches the service or the generator mostly waits, and says nothing of speed: one more at a time than there are cores.
 test-python: build
