@@ -286,9 +286,9 @@ fn waiting_for_a_service_that_stalls_is_not_the_generators_lateness() {
     assert!(own < late / 2, "own={own} late={late}");
 }
 
-/// Answers for a second; then nobody listens, and nobody is connected, for half a one; then it answers again.
-/// Returns where. A pause before a retry is at most 75 ms: beside waits of a second or more, as a busy machine
-/// makes of one, it would be less than a tenth, which distorts nothing.
+/// Answers for a second; then nobody listens, and nobody is connected, for half a one; then it answers.
+/// Returns where. A pause before a retry is at most 75 ms: beside waits of a second, as a busy machine
+/// makes them, it would be less than a tenth, which distorts nothing.
 fn away_for_half_a_second() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
