@@ -349,7 +349,7 @@ RATIOS = _columns(
     (
         "log_most",
         REAL,
-        "if the other side had been; infinite where it lost too many, not known of tails and costs",
+        "if the other side had been; infinite where it lost too many, of a tail any; not known of costs",
     ),
 )
 DUET_STACKS = _columns(

@@ -120,7 +120,7 @@ def _answer(one: MeasureResult) -> str:
 
 
 def _to_come(one: MeasureResult, launch_s: float) -> str:
-    if one.decided or one.held_back:
+    if one.is_over:
         return ""
     if one.to_come is None:
         return "; no number of launches here will decide it" if one.launches else ""

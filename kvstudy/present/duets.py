@@ -251,7 +251,7 @@ def measures(shown: Shown | None) -> pd.DataFrame:
             "launches": one.launches,
             "odd": one.odd if one.is_typical else "groups",
             "more needed": ""
-            if one.decided or one.held_back
+            if one.is_over
             else "too many"
             if one.to_come is None
             else f"about {one.to_come}",

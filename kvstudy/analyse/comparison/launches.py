@@ -17,7 +17,8 @@ always both slices of a round:
 Leaving rounds out for what a side did may flatter it. ``lost_by`` says whose doing it was. Of a median over
 rounds it is known how far that can matter: ``log_least`` and ``log_most`` are its value if the side had been
 as bad as can be in each round that it lost (bounds in the sense of Manski 2003, "Partial Identification").
-What holds for these too is said; of the rest ``stopping`` forbids the words that may rest on it.
+One lost round may hold all slow answers of a launch, so its tail may then have any worse value. What holds
+for all these too is said; of the rest ``stopping`` forbids the words that may rest on it.
 
 Of a launch the median of its rounds' log ratios stands for p50, p90, mean and rate, since a round that was
 disturbed unseen shall not move it. CPU and bytes written are sums over the rounds, busy ones and the other's
@@ -157,9 +158,9 @@ def launch_values(
 ) -> pd.DataFrame:
     """COLUMNS; ``a`` and ``b`` in ns, r/s, ns per request or bytes per request; ``log_ratio`` of b to a;
     ``rounds`` that it rests on; ``log_least`` and ``log_most``: what it would be if a, or b, had been as bad
-    as can be in the rounds that it lost: infinite where it lost too many, NaN for tails and costs. A measure
-    that the launch cannot give has no row. ``sent``: of ``sent_per_counted``; 1 where it is not known.
-    ``primary``: the duet's primary measure."""
+    as can be in the rounds that it lost: infinite where it lost too many, of a tail any, and NaN for costs. A
+    measure that the launch cannot give has no row. ``sent``: of ``sent_per_counted``; 1 where it is not
+    known. ``primary``: the duet's primary measure."""
     rows = []
     for (workload, loop), part in counted.groupby(PART, sort=True):
         of_rounds = _Rounds(part)
@@ -202,8 +203,7 @@ class _Rounds:
     def __init__(self, part: pd.DataFrame):
         kept = part[part["left_out"] == ""].sort_values("round")
         self._sides = [kept[kept["side"] == side] for side in duet.SIDES]
-        lost = part[part["left_out"].isin((BUSY, ERRORS))].drop_duplicates("round")["lost_by"]
-        self._lost = [int(lost.str.contains(side).sum()) for side in duet.SIDES]
+        self._lost = _lost_by_sides(part)
 
     def values(self, measure: str) -> tuple | None:
         a, b = (side[_OF_A_SLICE[measure]].to_numpy(dtype=float) for side in self._sides)
@@ -222,6 +222,12 @@ class _Rounds:
         return *medians, float(np.median(ratios)), len(ratios), *bounds
 
 
+def _lost_by_sides(part: pd.DataFrame) -> list[int]:
+    """How many rounds each side lost by its own doing."""
+    lost = part[part["left_out"].isin((BUSY, ERRORS))].drop_duplicates("round")["lost_by"]
+    return [int(lost.str.contains(side).sum()) for side in duet.SIDES]
+
+
 def _tail(
     part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histogram], percentile: float
 ) -> tuple | None:
@@ -236,7 +242,11 @@ def _tail(
         if merged.samples_beyond([percentile])[0] < BEYOND_MIN:
             return None
         values.append(duet.percentile_ns(merged, percentile))
-    return *values, float(np.log(values[1] / values[0])), len(keys)
+    log_ratio = float(np.log(values[1] / values[0]))
+    # The slowest of all answers may have been those of one lost round.
+    a_lost, b_lost = _lost_by_sides(part)
+    bounds = (-math.inf if a_lost else log_ratio, math.inf if b_lost else log_ratio)
+    return *values, log_ratio, len(keys), *bounds
 
 
 def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:

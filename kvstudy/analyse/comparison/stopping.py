@@ -31,7 +31,7 @@ from scipy import stats
 from kvstudy.analyse.comparison import looks
 from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, PART, TAILS
-from kvstudy.analyse.comparison.location import Typical, group_size, p_agreeing, typical_launch
+from kvstudy.analyse.comparison.location import RESOLUTION, Typical, group_size, p_agreeing, typical_launch
 from kvstudy.analyse.comparison.lost import LOST_MORE_MAX, NOTHING_LOST, Forbidden, Lost
 from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE, CANNOT_TELL, SAME, word
 
@@ -43,11 +43,13 @@ BOUNDS = ("log_least", "log_most")
 @dataclass(frozen=True)
 class AtWorst:
     """What would be said if each side had been as bad as can be in the rounds that it lost. ``least``,
-    ``most``: what the last look then sees if that was a, or b; None where it is not known."""
+    ``most``: what the last look then sees if that was a, or b, a row for each way; None where it is not
+    known. ``anywhere``: the launches that may have had any worse value, of the side with more of them."""
 
     said: "MeasureResult"
     least: Typical | None = None
     most: Typical | None = None
+    anywhere: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class MeasureResult:
     found: float = math.inf
     word: str = CANNOT_TELL
     held_back: str = ""  # the word that the lost rounds or launches forbid
+    may_be_outvoted: int = 0  # launches that hold it back, if further ones may outvote them
     flattered: bool = False  # whether they forbid to say the same of any interval
     to_come: int | None = None
     last: Typical | None = field(default=None, repr=False, compare=False)
@@ -87,6 +90,11 @@ class MeasureResult:
     @property
     def decided(self) -> bool:
         return self.word != CANNOT_TELL
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further launch is worth its time: it is decided, or held back for good."""
+        return self.decided or bool(self.held_back and not self.may_be_outvoted)
 
     @property
     def better(self) -> str:
@@ -136,8 +144,8 @@ def measure_results(
 
 
 def undecided(results: Sequence[MeasureResult]) -> list[MeasureResult]:
-    """Of the measures that another launch may still decide; one whose word is held back is not."""
-    return [one for one in results if not one.decided and not one.held_back]
+    """Of the measures that another launch may still decide."""
+    return [one for one in results if not one.is_over]
 
 
 def looked_at(logs: Sequence[float], same_within: float, lost: Sequence[bool] | None = None) -> dict:
@@ -147,35 +155,62 @@ def looked_at(logs: Sequence[float], same_within: float, lost: Sequence[bool] | 
     if len(logs) < 2:
         return _unknown(logs, same_within)
     kept = None if lost is None else np.asarray(lost, dtype=bool)[None, : looks.LAST_LOOK]
-    found = _looks(logs[None, :], kept)
-    now = found[-1] if found else typical_launch(logs[None, :], kept)
-    p, p_same = _sequential(found, same_within, 1)
-    low, high = _interval(found)
-    ratio = float(now.location[0])
-    margin = math.log1p(same_within)
-    # Nor is it the same beside an interval that an odd launch takes beyond the margin: that of one look may
-    # be outvoted by fewer launches than the interval is.
-    is_beyond = bool(now.below[0] or now.above[0]) and (low <= -margin or high >= margin)
-    taken_back = (
-        not now.is_typical[0] and now.p(0.0)[0] > looks.nominal_p(ALPHA, len(logs)),
-        abs(ratio) >= margin
-        or is_beyond
-        or (not now.is_typical[0] and (now.least[0] <= -margin or now.most[0] >= margin)),
-    )
+    seen = _seen(logs[None, :], same_within, kept)
+    now = seen.now
     return {
         "launches": len(logs),
-        "ratio": math.exp(ratio),
-        "low": math.exp(min(low, ratio)) if found else math.nan,
-        "high": math.exp(max(high, ratio)) if found else math.nan,
-        "p": 1.0 if taken_back[0] else float(p[0]),
-        "p_same": 1.0 if taken_back[1] else float(p_same[0]),
+        "ratio": math.exp(float(now.location[0])),
+        "low": float(seen.low[0]),
+        "high": float(seen.high[0]),
+        "p": float(seen.p[0]),
+        "p_same": float(seen.p_same[0]),
         "same_within": same_within,
         "noise": float(now.error[0]) * math.sqrt(len(logs)),
         "odd": int(now.odd[0]),
         "against": int(max(now.below[0], now.above[0])),
-        "is_typical": not found or bool(now.is_typical[0]),
-        "last": now if found else None,
+        "is_typical": not seen.looked or bool(now.is_typical[0]),
+        "last": now if seen.looked else None,
     }
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Of all looks until now, one number per row. ``now``: what the last one sees; ``looked``: whether there
+    was one; ``low``, ``high``: ratios, NaN without a look."""
+
+    now: Typical
+    looked: bool
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+    p_same: np.ndarray
+
+
+def _seen(logs: np.ndarray, same_within: float, kept: np.ndarray | None) -> _Seen:
+    """``logs``: one row per measure, one column per launch."""
+    found = _looks(logs, kept)
+    now = found[-1] if found else typical_launch(logs, kept)
+    p, p_same = _sequential(found, same_within, len(logs))
+    low, high = _interval(found, len(logs))
+    margin, in_groups = math.log1p(same_within), ~now.is_typical
+    # Nor is it the same beside an interval that an odd launch takes beyond the margin: that of one look may
+    # be outvoted by fewer launches than the interval is.
+    is_beyond = ((now.below > 0) | (now.above > 0)) & ((low <= -margin) | (high >= margin))
+    group_beyond = in_groups & ((now.least <= -margin) | (now.most >= margin))
+    if found:
+        low, high = np.minimum(low, now.location), np.maximum(high, now.location)
+    else:
+        low, high = np.full((2, len(logs)), math.nan)
+    with np.errstate(over="ignore"):  # of launches that were tried far away
+        low, high = np.exp(low), np.exp(high)
+    return _Seen(
+        now,
+        bool(found),
+        low,
+        high,
+        np.where(in_groups & (now.p(0.0) > looks.nominal_p(ALPHA, logs.shape[1])), 1.0, p),
+        np.where((np.abs(now.location) >= margin) | is_beyond | group_beyond, 1.0, p_same),
+    )
 
 
 def sequential(logs: np.ndarray, same_within: float) -> tuple[np.ndarray, np.ndarray]:
@@ -199,17 +234,20 @@ def _sequential(found: Sequence[Typical], same_within: float, measures: int) -> 
     return looks.sequential_ps(counts, differs), looks.sequential_one_sided(counts, same)
 
 
-def _interval(found: Sequence[Typical]) -> tuple[float, float]:
-    """Of one measure, in logarithms: what all looks leave that see something typical, or all launches where
-    the last one does not."""
-    inside = [(-math.inf, math.inf)]
+def _interval(found: Sequence[Typical], measures: int) -> tuple[np.ndarray, np.ndarray]:
+    """In logarithms: what all looks leave that see something typical, or all launches where the last one does
+    not."""
+    low, high = np.full(measures, -math.inf), np.full(measures, math.inf)
+    if not found:
+        return low, high
     for one in found:
-        if one.is_typical[0] or one is found[-1]:
-            low, high = one.interval(looks.nominal_p(ALPHA, one.launches))
-            inside.append((float(low[0]), float(high[0])))
-    low, high = max(low for low, _ in inside), min(high for _, high in inside)
+        last_low, last_high = one.interval(looks.nominal_p(ALPHA, one.launches))
+        counts = one.is_typical | (one is found[-1])
+        low = np.where(counts, np.maximum(low, last_low), low)
+        high = np.where(counts, np.minimum(high, last_high), high)
     # looks that contradict each other: the last one, which knows most
-    return inside[-1] if low > high or (found and not found[-1].is_typical[0]) else (low, high)
+    of_last = (low > high) | ~found[-1].is_typical
+    return np.where(of_last, last_low, low), np.where(of_last, last_high, high)
 
 
 def _unknown(logs: np.ndarray, same_within: float) -> dict:
@@ -281,22 +319,56 @@ def _not_known(one: MeasureResult) -> AtWorst:
 
 
 def _at_worst(one: MeasureResult, group: pd.DataFrame) -> AtWorst:
-    """Nothing is said where the bounds are not known, or where the lost rounds are too many. A launch that
-    lost rounds is not set aside: as bad as can be, it would be odd and count for nothing."""
+    """Nothing is said where the bounds are not known. A launch with a bound is not set aside: as bad as can
+    be, it would be odd and count for nothing. One without may have had any worse value: a word has to hold
+    for each."""
+    own = group["log_ratio"].to_numpy(dtype=float)[: looks.LAST_LOOK]
     bounds = [group.get(name, pd.Series([math.nan])).to_numpy(dtype=float) for name in BOUNDS]
-    if not all(np.isfinite(logs).all() for logs in bounds):
+    if len(own) < 2 or any(np.isnan(logs).any() for logs in bounds):
         return _not_known(one)
-    own = group["log_ratio"].to_numpy(dtype=float)
-    least, most = (looked_at(logs, one.same_within, lost=logs != own) for logs in bounds)
+    least, most = (_seen_at_worst(own, logs[: looks.LAST_LOOK], one.same_within) for logs in bounds)
     nearer = least if one.ratio > 1 else most
+    is_on_its_side = ((nearer.now.location > 0) == (one.ratio > 1)).all()
     said = replace(
         one,
-        low=nearer["low"],
-        high=nearer["high"],
-        p=max(one.p, nearer["p"]) if (nearer["ratio"] > 1) == (one.ratio > 1) else 1.0,
-        p_same=max(one.p_same, least["p_same"], most["p_same"]),
+        low=float(nearer.low.min()),
+        high=float(nearer.high.max()),
+        p=max(one.p, float(nearer.p.max())) if is_on_its_side else 1.0,
+        p_same=max(one.p_same, float(least.p_same.max()), float(most.p_same.max())),
     )
-    return AtWorst(said, least["last"], most["last"])
+    anywhere = max(int(np.isinf(logs[: looks.LAST_LOOK]).sum()) for logs in bounds)
+    return AtWorst(said, *(side.now if side.looked else None for side in (least, most)), anywhere)
+
+
+# Where launches that may have had any worse value are tried, in scales of the launches from their median:
+# close by they move the estimate, farther off they are odd and vote.
+_TRIED = (*np.arange(-5.0, 6.25, 0.25), 7.0, 8.0, 10.0, 13.0, 20.0, 40.0, 100.0)
+_FAR = 1000.0  # as a logarithm, farther than any ratio that a number can hold
+_FAR_MAX = 8  # so many of them one by one, then all: beside more of 20 launches nothing is typical
+_MAD_OF_NORMAL = 1 / float(stats.norm.ppf(0.75))
+
+
+def _seen_at_worst(own: np.ndarray, bounds: np.ndarray, same_within: float) -> _Seen:
+    """Of each way in which the launches without a bound may have been worse, a row: the first ones far away,
+    and the others close by, at one value or their own."""
+    unbound = np.flatnonzero(np.isinf(bounds))
+    if not len(unbound):
+        return _seen(bounds[None, :], same_within, (bounds != own)[None, :])
+    outwards = np.sign(bounds[unbound[0]])
+    center = float(np.median(own))
+    scale = max(RESOLUTION, float(np.median(np.abs(own - center))) * _MAD_OF_NORMAL)
+    far_ones = sorted({*range(min(len(unbound), _FAR_MAX) + 1), len(unbound)})
+    rows = []
+    for far in far_ones:
+        for tried in _TRIED if far < len(unbound) else _TRIED[:1]:
+            row = np.where(np.isinf(bounds), own, bounds)
+            close = outwards * np.maximum(outwards * own, outwards * center + tried * scale)
+            row[unbound] = close[unbound]
+            row[unbound[:far]] = outwards * _FAR
+            rows.append(row)
+    logs = np.array(rows)
+    kept = np.isfinite(bounds) & (bounds != own)
+    return _seen(logs, same_within, np.broadcast_to(kept, logs.shape))
 
 
 def _worded(
@@ -352,14 +424,18 @@ def _spoken(
 ) -> MeasureResult:
     said = found_word if worst_word == found_word else forbidden.by_rounds(found_word)
     said = forbidden.by_launches(said)
+    # Of more launches nothing is typical, and of one that died nobody knows how bad it was.
+    few = at_worst.anywhere < group_size(one.launches) and forbidden.by_launches(found_word) == found_word
     found = replace(
         one,
         word=said,
         held_back=found_word if said != found_word else "",
+        may_be_outvoted=at_worst.anywhere if said != found_word and few else 0,
         flattered=forbidden.by_launches(forbidden.by_rounds(SAME)) != SAME,
         found=_found(one, at_worst, error, forbidden),
     )
-    return replace(found, to_come=0 if found.decided else launches_to_come(found, error))
+    against = replace(found, against=max(found.against, found.may_be_outvoted))
+    return replace(found, to_come=0 if found.decided else launches_to_come(against, error))
 
 
 def _found(one: MeasureResult, at_worst: AtWorst, error: float, forbidden: Forbidden) -> float:
@@ -370,8 +446,8 @@ def _found(one: MeasureResult, at_worst: AtWorst, error: float, forbidden: Forbi
     p = looks.nominal_p(error, now.launches)
     least, most = (None if side is None else side.interval(p) for side in (at_worst.least, at_worst.most))
     word_below, word_above = BELOW_AND_ABOVE[one.better]
-    low_at_worst = math.inf if least is None else float(now.location[0] - least[0][0])
-    high_at_worst = math.inf if most is None else float(most[1][0] - now.location[0])
+    low_at_worst = math.inf if least is None else float(now.location[0] - least[0].min())
+    high_at_worst = math.inf if most is None else float(most[1].max() - now.location[0])
     return float(
         could_find(
             now,

@@ -8,7 +8,7 @@ from scipy import stats
 
 from kvstudy.analyse.comparison import looks, stopping
 from kvstudy.analyse.comparison.location import typical_launch
-from kvstudy.analyse.comparison.lost import Lost
+from kvstudy.analyse.comparison.lost import NOTHING_LOST, Lost
 from kvstudy.analyse.comparison.words import CANNOT_TELL, CHEAPER, DEARER, FASTER, SAME, SLOWER
 
 PRIMARY = {"workload": "put", "loop": "rate", "measure": "p50"}
@@ -154,6 +154,67 @@ def test_a_word_that_holds_however_bad_the_lost_rounds_were_is_said(center, leas
     assert (found.ratio, found.low, found.high) == (plain.ratio, plain.low, plain.high), (
         "the interval is its own"
     )
+
+
+@pytest.mark.parametrize(
+    ("lost", "at", "said"),
+    [
+        ({3}, "p99", SLOWER),  # one of twelve is outvoted wherever it lay
+        ({1, 4, 7, 9}, "p99", CANNOT_TELL),  # so many may be what is typical
+        ({3}, "p50", SLOWER),
+    ],
+)
+def test_a_word_about_a_tail_holds_wherever_the_launches_that_lost_rounds_may_have_lain(lost, at, said):
+    logs = np.array(noisy(0.5, 12, 0.05))
+    least = np.where(np.isin(range(12), list(lost)), -np.inf, logs)
+    frame = values(**{at: logs}).assign(log_least=least, log_most=logs)
+    primary = {**PRIMARY, "measure": at}
+    by_part = {("put", "rate", "latency"): Lost(a=30, b=0, of=100)}
+    (found,) = stopping.measure_results(frame, primary, 0.05, by_part)
+    assert (found.word, found.held_back) == (said, "" if said == SLOWER else SLOWER)
+
+
+def test_a_tail_whose_launches_with_lost_rounds_may_be_outvoted_is_worth_further_launches():
+    def standing(count, lost, launches_lost=NOTHING_LOST) -> stopping.MeasureResult:
+        logs = np.array(noisy(1.0, count, 0.05))
+        least = np.where(np.arange(count) < lost, -np.inf, logs)
+        (found,) = stopping.measure_results(
+            values(p99=logs).assign(log_least=least, log_most=logs),
+            {**PRIMARY, "measure": "p99"},
+            0.05,
+            {("put", "rate", "latency"): Lost(a=lost, b=0, of=100)},
+            launches_lost,
+        )
+        return found
+
+    early, late, many = standing(6, 1), standing(16, 1), standing(6, 2)
+    assert (early.word, early.held_back, early.is_over) == (CANNOT_TELL, SLOWER, False)
+    assert stopping.undecided([early]) and early.to_come > 0
+    assert (late.word, late.to_come) == (SLOWER, 0), "one of sixteen is outvoted"
+    assert many.held_back == SLOWER and many.is_over, "a third may be what is typical"
+    died = standing(6, 1, Lost(a=1, b=0, of=7))
+    assert died.held_back == SLOWER and died.is_over
+
+
+def test_a_launch_that_may_have_lain_anywhere_is_tried_where_it_does_most_harm():
+    """Far away it is odd, outvoted, and counts for nothing; close by it moves the estimate."""
+    print("seed=21")
+    generator, harmed = np.random.default_rng(21), 0
+    for _ in range(60):
+        logs = generator.normal(0.06, 0.05, 12)
+        least = logs.copy()
+        least[3] = -np.inf
+        frame = values(p99=logs).assign(log_least=least, log_most=logs)
+        lost = {("put", "rate", "latency"): Lost(a=1, b=0, of=100)}
+        primary = {**PRIMARY, "measure": "p99"}
+        (found,) = stopping.measure_results(frame, primary, 0.05, lost)
+        if found.word == SLOWER:
+            for value in generator.uniform(-1.0, logs[3], 20):
+                completed = np.where(np.arange(12) == 3, min(value, logs[3]), logs)
+                (one,) = stopping.measure_results(values(p99=completed), primary, 0.05)
+                assert one.word == SLOWER, value
+        harmed += found.word != SLOWER and found.held_back == SLOWER
+    assert harmed > 0
 
 
 def test_launches_that_a_side_emptied_forbid_what_is_good_of_it_though_the_others_lost_nothing():
