@@ -93,28 +93,30 @@ SIMULATIONS = [
         30,
         at_least=0.95,
     ),
-    Simulation(
-        RULE,
-        "faster of the side that may have been worse in half of the launches, p99",
-        _said_of_launches(0.5, 0.5, (FASTER, SAME)),
-        300,
-        30,
-        at_most=0.05,
-    ),
-    Simulation(
-        RULE,
-        "faster of a side that is not, where the launches that lost a round are counted, p99",
-        _said_of_launches(0.1, 0.33, (FASTER, SAME)),
-        300,
-        30,
-        at_most=0.05,
-    ),
-    Simulation(
-        RULE,
-        "faster of a side that may have been worse in one of twelve launches, p99",
-        _said_of_launches(0.5, 0.08, (FASTER,)),
-        300,
-        30,
-        at_least=0.8,
-    ),
+]
+SIMULATIONS += [
+    Simulation(RULE, told, _said_of_launches(better, share, words), 300, 30, **goal)
+    for told, better, share, words, goal in (
+        (
+            "faster of the side that may have been worse in half of the launches, p99",
+            0.5,
+            0.5,
+            (FASTER, SAME),
+            {"at_most": 0.05},
+        ),
+        (
+            "faster of a side that is not, where the launches that lost a round are counted, p99",
+            0.1,
+            0.33,
+            (FASTER, SAME),
+            {"at_most": 0.05},
+        ),
+        (
+            "faster of a side that may have been worse in one of twelve launches, p99",
+            0.5,
+            0.08,
+            (FASTER,),
+            {"at_least": 0.8},
+        ),
+    )
 ]
