@@ -168,7 +168,7 @@ def launch_values(
             found = (
                 _cost(part, measure, (sent or {}).get((workload, loop), 1.0))
                 if measure in COSTS
-                else _tail(part, histograms, TAILS[measure])
+                else _tail(part, histograms, TAILS[measure], of_rounds.lost)
                 if measure in TAILS
                 else of_rounds.values(measure)
             )
@@ -203,7 +203,8 @@ class _Rounds:
     def __init__(self, part: pd.DataFrame):
         kept = part[part["left_out"] == ""].sort_values("round")
         self._sides = [kept[kept["side"] == side] for side in duet.SIDES]
-        self._lost = _lost_by_sides(part)
+        lost = part[part["left_out"].isin((BUSY, ERRORS))].drop_duplicates("round")["lost_by"]
+        self.lost = [int(lost.str.contains(side).sum()) for side in duet.SIDES]
 
     def values(self, measure: str) -> tuple | None:
         a, b = (side[_OF_A_SLICE[measure]].to_numpy(dtype=float) for side in self._sides)
@@ -213,7 +214,7 @@ class _Rounds:
         if len(ratios) < ROUNDS_MIN:
             return None
         # A side that is as bad as can be has no latency that is long enough, or no rate.
-        below, above = self._lost if BETTER[measure] == "lower" else self._lost[::-1]
+        below, above = self.lost if BETTER[measure] == "lower" else self.lost[::-1]
         bounds = (
             float(np.median([*ratios, *[-math.inf] * below])),
             float(np.median([*ratios, *[math.inf] * above])),
@@ -222,15 +223,13 @@ class _Rounds:
         return *medians, float(np.median(ratios)), len(ratios), *bounds
 
 
-def _lost_by_sides(part: pd.DataFrame) -> list[int]:
-    """How many rounds each side lost by its own doing."""
-    lost = part[part["left_out"].isin((BUSY, ERRORS))].drop_duplicates("round")["lost_by"]
-    return [int(lost.str.contains(side).sum()) for side in duet.SIDES]
-
-
 def _tail(
-    part: pd.DataFrame, histograms: Mapping[tuple[str, str, int], hdr.Histogram], percentile: float
+    part: pd.DataFrame,
+    histograms: Mapping[tuple[str, str, int], hdr.Histogram],
+    percentile: float,
+    lost: Iterable[int],
 ) -> tuple | None:
+    """``lost``: how many rounds each side lost by its own doing."""
     kept = part[part["left_out"] == ""]
     values = []
     for side in duet.SIDES:
@@ -244,7 +243,7 @@ def _tail(
         values.append(duet.percentile_ns(merged, percentile))
     log_ratio = float(np.log(values[1] / values[0]))
     # The slowest of all answers may have been those of one lost round.
-    a_lost, b_lost = _lost_by_sides(part)
+    a_lost, b_lost = lost
     bounds = (-math.inf if a_lost else log_ratio, math.inf if b_lost else log_ratio)
     return *values, log_ratio, len(keys), *bounds
 

@@ -156,6 +156,19 @@ def test_a_word_that_holds_however_bad_the_lost_rounds_were_is_said(center, leas
     )
 
 
+def standing(logs, lost, at="p99", launches_lost=NOTHING_LOST) -> stopping.MeasureResult:
+    """What launches say of which those at the places ``lost`` lost rounds of side a."""
+    least = np.where(np.isin(np.arange(len(logs)), list(lost)), -np.inf, logs)
+    (found,) = stopping.measure_results(
+        values(**{at: logs}).assign(log_least=least, log_most=logs),
+        {**PRIMARY, "measure": at},
+        0.05,
+        {("put", "rate", "latency"): Lost(a=len(lost), b=0, of=10)},
+        launches_lost,
+    )
+    return found
+
+
 @pytest.mark.parametrize(
     ("lost", "at", "said"),
     [
@@ -165,34 +178,18 @@ def test_a_word_that_holds_however_bad_the_lost_rounds_were_is_said(center, leas
     ],
 )
 def test_a_word_about_a_tail_holds_wherever_the_launches_that_lost_rounds_may_have_lain(lost, at, said):
-    logs = np.array(noisy(0.5, 12, 0.05))
-    least = np.where(np.isin(range(12), list(lost)), -np.inf, logs)
-    frame = values(**{at: logs}).assign(log_least=least, log_most=logs)
-    primary = {**PRIMARY, "measure": at}
-    by_part = {("put", "rate", "latency"): Lost(a=30, b=0, of=100)}
-    (found,) = stopping.measure_results(frame, primary, 0.05, by_part)
+    found = standing(noisy(0.5, 12, 0.05), lost, at)
     assert (found.word, found.held_back) == (said, "" if said == SLOWER else SLOWER)
 
 
 def test_a_tail_whose_launches_with_lost_rounds_may_be_outvoted_is_worth_further_launches():
-    def standing(count, lost, launches_lost=NOTHING_LOST) -> stopping.MeasureResult:
-        logs = np.array(noisy(1.0, count, 0.05))
-        least = np.where(np.arange(count) < lost, -np.inf, logs)
-        (found,) = stopping.measure_results(
-            values(p99=logs).assign(log_least=least, log_most=logs),
-            {**PRIMARY, "measure": "p99"},
-            0.05,
-            {("put", "rate", "latency"): Lost(a=lost, b=0, of=100)},
-            launches_lost,
-        )
-        return found
-
-    early, late, many = standing(6, 1), standing(16, 1), standing(6, 2)
+    six = noisy(1.0, 6, 0.05)
+    early, late, many = standing(six, {0}), standing(noisy(1.0, 16, 0.05), {0}), standing(six, {0, 1})
     assert (early.word, early.held_back, early.is_over) == (CANNOT_TELL, SLOWER, False)
     assert stopping.undecided([early]) and early.to_come > 0
     assert (late.word, late.to_come) == (SLOWER, 0), "one of sixteen is outvoted"
     assert many.held_back == SLOWER and many.is_over, "a third may be what is typical"
-    died = standing(6, 1, Lost(a=1, b=0, of=7))
+    died = standing(six, {0}, launches_lost=Lost(a=1, b=0, of=7))
     assert died.held_back == SLOWER and died.is_over
 
 
@@ -202,17 +199,11 @@ def test_a_launch_that_may_have_lain_anywhere_is_tried_where_it_does_most_harm()
     generator, harmed = np.random.default_rng(21), 0
     for _ in range(60):
         logs = generator.normal(0.06, 0.05, 12)
-        least = logs.copy()
-        least[3] = -np.inf
-        frame = values(p99=logs).assign(log_least=least, log_most=logs)
-        lost = {("put", "rate", "latency"): Lost(a=1, b=0, of=100)}
-        primary = {**PRIMARY, "measure": "p99"}
-        (found,) = stopping.measure_results(frame, primary, 0.05, lost)
+        found = standing(logs, {3})
         if found.word == SLOWER:
             for value in generator.uniform(-1.0, logs[3], 20):
                 completed = np.where(np.arange(12) == 3, min(value, logs[3]), logs)
-                (one,) = stopping.measure_results(values(p99=completed), primary, 0.05)
-                assert one.word == SLOWER, value
+                assert standing(completed, {}).word == SLOWER, value
         harmed += found.word != SLOWER and found.held_back == SLOWER
     assert harmed > 0
 
