@@ -42,10 +42,12 @@ final class Catalog {
 
     /// Publishes the tables of the oldest frozen memtable and deletes its log.
     ///
+    /// @param written called when the manifest has it, before anyone sees it
     /// @throws IOException when nothing was published; it may be tried again unless the store has failed
-    synchronized void flushed(Memtable memtable, List<NewTable> tables) throws IOException {
+    synchronized void flushed(Memtable memtable, List<NewTable> tables, Runnable written) throws IOException {
         Memtable next = views.current().memtablesOldestFirst().get(1);
         append(List.of(), metadata(tables), next);
+        written.run();
         views.flushed(memtable, version, tables);
         if (isLogged(memtable)) {
             files.deleteUnneeded(FileNames.log(memtable.logNumber()));
@@ -53,16 +55,19 @@ final class Catalog {
     }
 
     /// Publishes the result of a compaction and deletes the tables that it replaced. Throws what [#flushed] does.
-    synchronized void compacted(List<TableMetadata> inputs, List<NewTable> outputs) throws IOException {
+    synchronized void compacted(List<TableMetadata> inputs, List<NewTable> outputs, Runnable written)
+            throws IOException {
         append(inputs.stream().map(TableMetadata::number).toList(), metadata(outputs), oldestMemtable());
+        written.run();
         views.compacted(version, outputs);
         files.deleteUnneeded(
                 inputs.stream().map(input -> FileNames.table(input.number())).toArray(String[]::new));
     }
 
     /// Publishes that a table belongs to another level now. Throws what [#flushed] does.
-    synchronized void moved(TableMetadata table, int level) throws IOException {
+    synchronized void moved(TableMetadata table, int level, Runnable written) throws IOException {
         append(List.of(table.number()), List.of(table.movedTo(level, 0)), oldestMemtable());
+        written.run();
         views.compacted(version, List.of());
     }
 

@@ -193,7 +193,8 @@ final class Compactor {
         boolean dropsTombstones = choice.cause().equals(FullCompaction.CAUSE)
                 && choice.tables().stream().anyMatch(table -> table.tombstones() > 0);
         if (choice.isMove() && !dropsTombstones) {
-            retry.untilDone(work, () -> catalog.moved(choice.tables().getFirst(), choice.outputLevel()));
+            retry.untilDone(
+                    work, succeeded -> catalog.moved(choice.tables().getFirst(), choice.outputLevel(), succeeded));
             return true;
         }
         inputBytes = choice.tables().stream().mapToLong(TableMetadata::bytes).sum();
@@ -206,7 +207,7 @@ final class Compactor {
             return false;
         }
         try {
-            retry.untilDone(work, () -> catalog.compacted(choice.tables(), outputs));
+            retry.untilDone(work, succeeded -> catalog.compacted(choice.tables(), outputs, succeeded));
         } finally {
             outputs.forEach(output -> output.table().release());
         }

@@ -87,7 +87,8 @@ final class Flusher {
     /// when it was carried out for that.
     private boolean prepareLog() throws IOException {
         try {
-            if (logs.prepare(slices)) {
+            if (logs.prepare(slices)) { // what failed was this
+                retry.succeeded();
                 flushed.run();
             }
             return false;
@@ -166,7 +167,7 @@ final class Flusher {
         long start = System.nanoTime();
         List<NewTable> tables = write(memtable);
         try {
-            retry.untilDone(work, () -> catalog.flushed(memtable, tables));
+            retry.untilDone(work, succeeded -> catalog.flushed(memtable, tables, succeeded));
         } finally {
             tables.forEach(table -> table.table().release());
         }

@@ -18,6 +18,13 @@ final class Retry {
         void run() throws IOException;
     }
 
+    /// What is tried, if others can see that it is done.
+    interface Publication {
+        /// @param succeeded to be called before anyone can see it: who then asks why the work failed would hear of
+        ///     what is over
+        void run(Runnable succeeded) throws IOException;
+    }
+
     private static final System.Logger LOGGER = System.getLogger(Retry.class.getName());
     private static final long DELAY_NANOS_MIN = 10_000_000;
     private static final long DELAY_NANOS_MAX = 10_000_000_000L;
@@ -88,11 +95,10 @@ final class Retry {
     /// Does what all else of the thread has to wait for. When the thread is to end it is tried once more.
     ///
     /// @throws IOException when the error will not pass, or the thread is to end
-    void untilDone(WorkSignal signal, Attempt attempt) throws IOException {
+    void untilDone(WorkSignal signal, Publication attempt) throws IOException {
         while (true) {
             try {
-                attempt.run();
-                succeeded();
+                attempt.run(this::succeeded);
                 return;
             } catch (IOException e) {
                 if (!mayPass(e) || signal.isEnding()) {

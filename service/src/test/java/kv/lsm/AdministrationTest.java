@@ -2,12 +2,14 @@ package kv.lsm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -321,6 +323,60 @@ class AdministrationTest {
         disk.setFaults(kv.lsm.disk.FaultyDisk.NONE);
         Eventually.holds(() -> store.metrics().frozenMemtables() == 0);
         store.administration().flush(PATIENT);
+        store.close();
+    }
+
+    /// What a thread of the store deletes after it has published its work is when it is asked.
+    private static void assertSaysNothingOfTheFailureOnceDone(
+            Store store, kv.lsm.disk.FaultyDisk disk, String thread, String deleted) {
+        AtomicReference<Optional<Throwable>> heard = new AtomicReference<>();
+        disk.setFaults((count, what) -> {
+            if (what.startsWith("delete")
+                    && what.endsWith(deleted)
+                    && Thread.currentThread().getName().equals(thread)) {
+                heard.compareAndSet(
+                        null,
+                        Optional.ofNullable(
+                                catchThrowable(() -> store.administration().awaitIdle(Duration.ZERO, PATIENT))));
+            }
+            return false;
+        });
+        Eventually.holds(() -> heard.get() != null);
+        assertThat(heard.get()).isEmpty();
+    }
+
+    /// A flush that was asked for then was refused: `flush` right after `frozen_memtables` had become 0.
+    @Test
+    void aFlushIsNotSaidToFailOnceItsTablesAreSeen() {
+        kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
+        disk.setFaults((count, what) -> what.startsWith("write") && what.contains(".table"));
+        Store store = withoutRoomToFreeze(disk);
+        assertThatThrownBy(() -> store.administration().flush(PATIENT)).isInstanceOf(AttemptFailedException.class);
+        assertSaysNothingOfTheFailureOnceDone(store, disk, "kv-flush", ".log");
+        store.close();
+    }
+
+    @Test
+    void aCompactionIsNotSaidToFailOnceItsTablesAreSeen() {
+        kv.lsm.disk.FaultyDisk disk = new kv.lsm.disk.FaultyDisk();
+        disk.setFaults((count, what) -> what.startsWith("write")
+                && what.contains(".table")
+                && Thread.currentThread().getName().equals("kv-compact"));
+        Store store = LsmStore.open(
+                StoreOptions.at(Path.of("/faulty")).toBuilder()
+                        .wal(WalMode.OS)
+                        .level0(2, 8, 12)
+                        .build(),
+                disk,
+                new kv.lsm.memory.Allocator());
+        for (int i = 0; i < 2; i++) {
+            store.put(key(1), key(i));
+            store.administration().flush(PATIENT);
+        }
+        Eventually.holds(() -> catchThrowable(() -> store.administration().awaitIdle(Duration.ZERO, PATIENT))
+                instanceof AttemptFailedException);
+        assertSaysNothingOfTheFailureOnceDone(store, disk, "kv-compact", ".table");
+        Eventually.holds(() -> store.metrics().compactions() == 1);
         store.close();
     }
 
