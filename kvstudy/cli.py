@@ -276,8 +276,8 @@ class Percent(click.ParamType):
 @click.option(
     "--primary",
     metavar="MEASURE",
-    help="Measure decided first, with 5 % error for itself: p50 (default), p90, p99, p99.9, mean, cpu, "
-    "written, rate.",
+    help="Measure decided first, with 5 % error for itself: p50 (default), p90, p99, p99-slice, "
+    "p99.9, mean, cpu, written, rate.",
 )
 @click.option(
     "--workload",

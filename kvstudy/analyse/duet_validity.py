@@ -13,7 +13,7 @@ import math
 
 import pandas as pd
 
-from kvstudy.analyse.comparison.launches import FIRST, MEAN, MEASURES, P50, P90, PART, TAILS, measures
+from kvstudy.analyse.comparison.launches import FIRST, MEAN, MEASURES, PART, PERCENTILES, measures
 from kvstudy.analyse.schema import VERDICTS
 from kvstudy.analyse.validity import LATENESS_SHARE_PASS, LATENESS_TIMER_US, OUTSIDE, Check
 from kvstudy.disturbance import disturbance
@@ -37,7 +37,6 @@ ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = (
     "rate_held",
 )
 _EVERY_MEASURE = tuple(dict.fromkeys(measure for of_loop in MEASURES.values() for measure in of_loop))
-_PERCENTILE_OF = {P50: 50.0, P90: 90.0, **TAILS}
 _OF_A_SIDE = (ALIVE, ORDERLY, LOG, DATA, ANSWERS)
 
 
@@ -237,8 +236,8 @@ def without_meaning(result: GeneratorResult) -> frozenset[str]:
         return frozenset(_EVERY_MEASURE)
     if response.histogram is None or own.histogram is None:
         return frozenset(_EVERY_MEASURE)
-    late_us = {name: own.histogram.percentile_us(at) for name, at in _PERCENTILE_OF.items()}
-    response_us = {name: response.histogram.percentile_us(at) for name, at in _PERCENTILE_OF.items()}
+    late_us = {name: own.histogram.percentile_us(at) for name, at in PERCENTILES.items()}
+    response_us = {name: response.histogram.percentile_us(at) for name, at in PERCENTILES.items()}
     late_us[MEAN], response_us[MEAN] = own.mean_us, response.mean_us
     return frozenset(
         name

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from kvstudy.analyse.comparison.launches import BEYOND_MIN, MEASURES, ROUNDS_MIN, TAILS
+from kvstudy.analyse.comparison.launches import ANSWERS_NEEDED, MEASURES, P99_SLICE, ROUNDS_MIN
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.conditions import machine_identity, machine_ids
 from kvstudy.analyse.duets import Duet as FoundDuet
@@ -249,17 +249,20 @@ def without_value(comparison: Comparison) -> list[str]:
 def _without_tail(comparison: Comparison) -> list[str]:
     """Of the part at a rate whose primary measure is a percentile, where it has too few answers for one."""
     primary = primary_of(comparison)
-    if primary["measure"] not in TAILS or primary["loop"] != "rate":
+    needed = ANSWERS_NEEDED.get(primary["measure"])
+    if needed is None or primary["loop"] != "rate":
         return []
     (load,) = (one for one in comparison.loads if one.workload == primary["workload"])
     (loop,) = (one for one in load.loops if one.loop == "rate")
-    answers = load.a.offered_rate_rps * loop.counted_s * (loop.pairs - 1)
-    needed = round(BEYOND_MIN / (1 - TAILS[primary["measure"]] / 100))
+    of_a_slice = load.a.offered_rate_rps * loop.counted_s
+    by_slice = primary["measure"] == P99_SLICE
+    answers = of_a_slice if by_slice else of_a_slice * (loop.pairs - 1)
     if answers >= needed:
         return []
+    whose, more = ("slice", "") if by_slice else ("side", "more pairs, ")
     return [
         f"no launch gives a value of {primary['measure']}: {load.workload} has {answers:.0f} answers of a "
-        f"side that count, and it takes {needed}: a higher rate, more pairs, or a longer counted"
+        f"{whose} that count, and it takes {needed}: a higher rate, {more}or a longer counted"
     ]
 
 

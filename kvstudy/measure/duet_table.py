@@ -18,6 +18,7 @@ MEASURE_NAMES = {
     "p50": launches.P50,
     "p90": launches.P90,
     "p99": launches.P99,
+    "p99-slice": launches.P99_SLICE,
     "p99.9": launches.P999,
     "mean": launches.MEAN,
     "cpu": launches.CPU,

@@ -96,6 +96,9 @@ def test_answers_too_few_for_the_percentile_that_is_primary_are_told_before_they
     (few,) = told(9_000, "p99.9")
     assert few.startswith("no launch gives a value of p99.9: get has 9000 answers of a side that count, ")
     assert told(900, "p99")
+    assert told(20_000, "p99-slice") == []
+    (few,) = told(9_000, "p99-slice")
+    assert "get has 900 answers of a slice that count, and it takes 1000" in few
 
 
 def test_a_changed_script_is_another_question_and_a_side_without_a_digest_is_not_resumed(project):

@@ -226,7 +226,7 @@ def test_compare_holds_other_values_of_the_experiments_keys_and_a_profile_anothe
     ("compare", "told"),
     [
         ({"primry": "cpu"}, "compare: unknown key: primry\n  did you mean primary?"),
-        ({"primary": "p51"}, "not one of p50, p90, p99, p99.9, mean, cpu, written, rate: 'p51'"),
+        ({"primary": "p51"}, "not one of p50, p90, p99, p99-slice, p99.9, mean, cpu, written, rate: 'p51'"),
         ({"counted": "0.5ms"}, "whole milliseconds, and at least one: '0.5ms'"),
         ({"gap": "20ms..soon"}, "gap: not a duration: 'soon'"),
         ({"gap": "350ms..20ms"}, "the shorter one first, as 20ms..350ms: '350ms..20ms'"),

@@ -7,7 +7,8 @@ agent that plants the change.
     nothing     the same on both sides: is a word said that is false, and how often "the same"?
     cpu-5       every request burns 5 % of its CPU: dearer?
     p50-5 -3    every request takes 5 %, 3 % of the median longer: slower?
-    wait        every 50th request waits for 1 ms: is p99 slower?
+    wait        every 50th request waits for 1 ms: is p99 slower, read off all slices of a launch at once?
+    wait-slice  the same: is the p99 of a slice slower, of which a launch has the median?
 
 Each duet is begun anew, sealed under data/raw/duet-power, and may last as long as --within says. One with a
 change is over as soon as the measure that was changed is decided: it is the primary one. One without a change
@@ -176,6 +177,15 @@ KINDS = (
         waits=True,
         warm_up="40s",
         pairs=MANY_PAIRS,
+    ),
+    Kind(
+        "wait-slice",
+        f"every {EVERY}th request waits 1 ms: p99 of a slice",
+        "p99-slice",
+        ("slower",),
+        waits=True,
+        warm_up="40s",
+        pairs=15,
     ),
 )
 

@@ -23,8 +23,10 @@ for all these too is said; of the rest ``stopping`` forbids the words that may r
 Of a launch the median of its rounds' log ratios stands for p50, p90, mean and rate, since a round that was
 disturbed unseen shall not move it. CPU and bytes written are sums over the rounds, busy ones and the other's
 turns included: a median does not see flush and compaction, and work that is put off until the other's turn is
-paid all the same. p99 and p99.9 are read off the merged histograms of a side's slices; p99.9 only of a duet
-that asks for it, since each further measure costs the others some of the error that they share.
+paid all the same. p99 and p99.9 are read off the merged histograms of a side's slices: there one pause of the
+host that nobody sees may be all of the tail. So there is the p99 of a slice, too: a median over rounds, which
+does not see what befalls fewer than half of them. That one and p99.9 are measured only of a duet that asks for
+them, since each further measure costs the others some of the error that they share.
 """
 
 import math
@@ -51,10 +53,11 @@ FIRST, INCOMPLETE, ERRORS, BUSY, DISTURBED = (
     "other side busy",
     "machine disturbed",
 )
-P50, P90, P99, P999, MEAN, CPU, WRITTEN, RATE = (
+P50, P90, P99, P99_SLICE, P999, MEAN, CPU, WRITTEN, RATE = (
     "p50",
     "p90",
     "p99",
+    "p99 of a slice",
     "p99.9",
     "mean",
     "CPU per request",
@@ -66,6 +69,7 @@ BETTER = {
     P50: "lower",
     P90: "lower",
     P99: "lower",
+    P99_SLICE: "lower",
     P999: "lower",
     MEAN: "lower",
     CPU: "less",
@@ -74,11 +78,20 @@ BETTER = {
 }
 COSTS = (CPU, WRITTEN)
 TAILS = {P99: 99.0, P999: 99.9}
-WHERE_PRIMARY = (P999,)  # measured only of a duet whose primary measure it is
-MEASURES = {"rate": (P50, P90, P99, P999, MEAN, CPU, WRITTEN), "closed": (RATE, CPU), "profile": ()}
+PERCENTILES = {P50: 50.0, P90: 90.0, P99_SLICE: 99.0, **TAILS}
+# Answers of a side for a value of it: in the slices that count, or in each of them.
+ANSWERS_NEEDED = {
+    measure: round(BEYOND_MIN / (1 - PERCENTILES[measure] / 100)) for measure in (*TAILS, P99_SLICE)
+}
+WHERE_PRIMARY = (P99_SLICE, P999)  # measured only of a duet whose primary measure it is
+MEASURES = {
+    "rate": (P50, P90, P99, P99_SLICE, P999, MEAN, CPU, WRITTEN),
+    "closed": (RATE, CPU),
+    "profile": (),
+}
 PART = ["workload", "loop"]
 COLUMNS = [*PART, "measure", "a", "b", "log_ratio", "rounds", "log_least", "log_most"]
-_OF_A_SLICE = {P50: "p50_ns", P90: "p90_ns", MEAN: "mean_ns", RATE: "rate_rps"}
+_OF_A_SLICE = {P50: "p50_ns", P90: "p90_ns", P99_SLICE: "p99_ns", MEAN: "mean_ns", RATE: "rate_rps"}
 
 
 def counted_slices(slices: pd.DataFrame, cores: int) -> pd.DataFrame:
@@ -207,7 +220,11 @@ class _Rounds:
         self.lost = [int(lost.str.contains(side).sum()) for side in duet.SIDES]
 
     def values(self, measure: str) -> tuple | None:
-        a, b = (side[_OF_A_SLICE[measure]].to_numpy(dtype=float) for side in self._sides)
+        enough = ANSWERS_NEEDED.get(measure, 1)
+        a, b = (
+            side[_OF_A_SLICE[measure]].where(side["answered"] >= enough).to_numpy(dtype=float)
+            for side in self._sides
+        )
         with np.errstate(all="ignore"):
             ratios = np.log(b / a)
         ratios = ratios[np.isfinite(ratios)]

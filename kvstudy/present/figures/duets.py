@@ -28,6 +28,7 @@ PANELS_MAX = 4
 _COLUMNS = {
     launches.P50: "p50_ns",
     launches.P90: "p90_ns",
+    launches.P99_SLICE: "p99_ns",
     launches.MEAN: "mean_ns",
     launches.RATE: "rate_rps",
 }

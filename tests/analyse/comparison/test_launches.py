@@ -43,6 +43,20 @@ def test_p99_9_is_measured_where_it_is_asked_for_and_from_samples_enough():
     assert launches.P999 not in set(launches.launch_values(few, found, primary=launches.P999)["measure"])
 
 
+def test_the_p99_of_a_slice_is_measured_where_it_is_asked_for_and_one_long_pause_does_not_move_it():
+    slices = made(ratio=1.1)
+    slices.loc[(slices["round"] == 5) & (slices["side"] == "b"), "p99_ns"] = 60e6
+    counted = launches.counted_slices(slices, 2)
+
+    def found(answered: int) -> pd.DataFrame:
+        asked = launches.launch_values(counted.assign(answered=answered), {}, primary=launches.P99_SLICE)
+        return asked.set_index("measure")
+
+    assert np.exp(found(1000).loc[launches.P99_SLICE, "log_ratio"]) == pytest.approx(1.1)
+    assert launches.P99_SLICE not in found(999).index, "nine answers beyond it"
+    assert launches.P99_SLICE not in set(launches.launch_values(counted, {})["measure"])
+
+
 def test_the_first_round_of_each_part_does_not_count():
     slices = pd.concat([made(), made(loop="closed")], ignore_index=True)
     slices.loc[slices["round"] == 1, "p50_ns"] *= 50.0
