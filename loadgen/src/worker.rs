@@ -143,8 +143,7 @@ impl<'a> Worker<'a> {
 
         let sending_ended_ns = loop {
             let mut now = now_ns();
-            let mut called_off =
-                self.course.is_done() || self.source.script().is_some_and(WorkerState::stopped);
+            let mut called_off = self.course.is_done() || self.is_stopped();
             if now >= self.waiting.housekeeping_ns() {
                 let came_ns = now;
                 self.mind_absence(came_ns, self.waiting.housekeeping_ns());
@@ -202,6 +201,12 @@ impl<'a> Worker<'a> {
             failure: self.course.into_failure(),
         };
         (outcome, self.source.into_script())
+    }
+
+    /// By its script: nothing leaves after the call that said so, not even what is due by then.
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.source.script().is_some_and(WorkerState::stopped)
     }
 
     /// Requests that are left were due, and will not be sent.

@@ -142,7 +142,7 @@ fn requests_without_an_answer_are_their_own_servers() {
     let silent = Server::start(|_, _| Act::Silence);
     let options = ["-R100", "-c2", "-t1", "-d1s", "-T", "300ms", "--slice", "200ms", "--gap", "20ms"];
     let run = alternate(&options, &good.url(), &silent.url());
-    assert_eq!(number(&of_server(&run, "A")["unanswered"]), 0);
+    assert!(number(&of_server(&run, "A")["unanswered"]) <= 1, "one may be left at the end");
     assert_eq!(
         (number(&of_server(&run, "B")["unanswered"]), number(&of_server(&run, "B")["completed"])),
         (40, 0)
@@ -365,7 +365,8 @@ fn slices_with_drawn_gaps_are_printed_beforehand_to_the_nanosecond() {
         // In a closed loop a thread that is kept from running for a slice sends nothing in it.
         if pacing == "-R500" {
             assert!(
-                slices(&run).iter().all(|slice| number(&slice["sent"]) >= 9),
+                // At the end of the last one a request may still wait for its connection.
+                slices(&run).iter().all(|slice| number(&slice["sent"]) + number(&slice["unanswered"]) >= 9),
                 "{}",
                 run.json["alternate"]
             );

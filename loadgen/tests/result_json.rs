@@ -95,7 +95,8 @@ fn the_interval_log_has_a_line_for_each_second_and_kind() {
     let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
     let run = loadgen(&["-R20", "-c2", "-t2", "-d3s", "--warmup", "1s", &server.url()]);
     let warm_up: Vec<&str> = run.hlog.lines().filter(|line| line.starts_with("Tag=warmup_")).collect();
-    assert_eq!(warm_up.len(), 1, "{}", run.hlog);
+    // A second one where an answer of the warm-up came behind its end.
+    assert!((1..=2).contains(&warm_up.len()), "{}", run.hlog);
     assert!(warm_up[0].starts_with("Tag=warmup_response,0.000,1.000,"), "{}", warm_up[0]);
     for tag in ["response", "service", "lateness"] {
         let starts: Vec<&str> = run

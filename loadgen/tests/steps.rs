@@ -77,7 +77,7 @@ fn an_answer_that_comes_in_the_next_step_belongs_to_the_one_it_was_due_in_and_so
         0..50 => Act::After(Duration::from_millis(20), OK.to_owned()),
         _ => Act::Answer(OK.to_owned()),
     });
-    let run = loadgen(&["-R", "100:500ms,20:1500ms", "-c1", "-t1", &server.url()]);
+    let run = loadgen(&["-R", "100:500ms,20:3s", "-c1", "-t1", &server.url()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let [first, second] = &steps(&run)[..] else { panic!("{}", run.json) };
     assert_eq!((due(first), number(&first["completed"])), (50, 50));
@@ -86,9 +86,9 @@ fn an_answer_that_comes_in_the_next_step_belongs_to_the_one_it_was_due_in_and_so
     let reason = first["verdict"]["reason"].as_str().unwrap();
     assert!(reason.starts_with("connections: "), "{reason}");
     // The answers to the backlog are in the rate of the second, over which they came.
-    assert!(second["achieved_rate_rps"].as_f64().unwrap() > 22.0, "{second}");
-    // Of the second step's thirty requests the last twenty are quick again.
-    assert_eq!(number(&second["response_time"]["count"]), 30);
+    assert!(second["achieved_rate_rps"].as_f64().unwrap() > 20.5, "{second}");
+    // Of the second step's sixty requests the last fifty are quick again.
+    assert_eq!(number(&second["response_time"]["count"]), 60);
     assert!(number(&second["response_time"]["percentiles"]["50"]) < 20_000, "{second}");
     assert!(number(&first["response_time"]["percentiles"]["50"]) > 200_000, "{first}");
 }
@@ -135,7 +135,8 @@ fn with_one_queue_each_step_has_the_requests_of_its_rate_over_all_threads_and_pa
     }
     let drawn = run(&["-t2", "--arrivals", "poisson", &server.url]);
     let completed: u64 = steps(&drawn).iter().map(|step| number(&step["completed"])).sum();
-    assert_eq!((completed, drawn.count("unsent")), (drawn.count("measured"), 0));
+    assert_eq!(completed, drawn.count("measured"));
+    assert!(drawn.count("unsent") <= 2, "the last ones may be left at the end: {}", drawn.stderr);
     assert!(steps(&drawn)[1]["sent"].as_u64() > steps(&drawn)[0]["sent"].as_u64(), "{}", drawn.json["steps"]);
 }
 

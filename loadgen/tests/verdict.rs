@@ -290,7 +290,8 @@ fn waiting_for_a_service_that_stalls_is_not_the_generators_lateness() {
 /// Returns where. A pause before a retry is at most 75 ms: beside waits of a second, as a busy machine
 /// makes them, it would be less than a tenth, which distorts nothing.
 fn away_for_half_a_second() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // Where nobody else is given a port: this one is wanted again.
+    let listener = TcpListener::bind("127.0.0.78:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answer = |stream| {
         thread::spawn(|| serve(stream, &|_: u64, _: &str| Act::Answer(OK.to_owned()), &AtomicU64::new(0)))

@@ -11,6 +11,9 @@ impl Worker<'_> {
     /// Sends what is due by `now`, and what becomes due meanwhile; returns what time it is then.
     pub(super) fn send_due(&mut self, at_most: usize, mut now: u64) -> u64 {
         for _ in 0..at_most {
+            if self.is_stopped() {
+                break;
+            }
             let Some(since_start) = now.checked_sub(self.course.start_ns()) else { break };
             let Some(place) = self.free.pop(since_start) else { break };
             let connection = &mut self.connections[place];
@@ -37,6 +40,10 @@ impl Worker<'_> {
         if !connection.is_idle() || !self.course.goes_on(now) {
             return;
         }
+        if self.is_stopped() {
+            return;
+        }
+        let connection = &mut self.connections[place];
         if let (Some(script), true) = (self.source.script(), connection.may_be_delayed()) {
             match script.delay_ns() {
                 Ok(Some(delay_ns)) => {

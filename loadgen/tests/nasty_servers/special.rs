@@ -77,8 +77,12 @@ fn refuses_then_accepts() {
     assert!(run.stderr.contains("the generator waited before it tried again"), "{}", facts(&run));
 }
 
+/// Where nobody else is given a port: this one is given up, and another case may have it by the time that it
+/// is wanted again, or that connections are to be refused.
+const NOBODY_ELSES: &str = "127.0.0.77:0";
+
 fn away_for_a_while(times: u64) -> Run {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind(NOBODY_ELSES).unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         drop(listener.accept().unwrap());
@@ -101,7 +105,7 @@ fn away_for_a_while(times: u64) -> Run {
     });
     let (rate, duration) = (format!("-R{}", 20.0 / times as f64), format!("-d{}ms", 2500 * times));
     let limit_s = 2.5 * times as f64 + 2.0;
-    let run = timed(&[&rate, "-c4", "-t2", &duration, "-T", "1s", &url(address.port())], limit_s);
+    let run = timed(&[&rate, "-c4", "-t2", &duration, "-T", "1s", &format!("http://{address}/")], limit_s);
     check_invariants(&run, 50);
     run
 }
@@ -121,8 +125,8 @@ fn goes_away_for_good() {
 }
 
 fn ten_answers(times: u64) -> Run {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let listener = TcpListener::bind(NOBODY_ELSES).unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
     thread::spawn(move || {
         drop(listener.accept().unwrap());
         let (mut stream, _) = listener.accept().unwrap();
@@ -133,7 +137,7 @@ fn ten_answers(times: u64) -> Run {
             stream.write_all(OK).unwrap();
         }
     });
-    let run = short(times, 50.0, 500, &["-c1", "-T", "1s", &url(port)]);
+    let run = short(times, 50.0, 500, &["-c1", "-T", "1s", &url]);
     check_invariants(&run, 25);
     run
 }
