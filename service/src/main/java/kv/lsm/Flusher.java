@@ -87,8 +87,7 @@ final class Flusher {
     /// when it was carried out for that.
     private boolean prepareLog() throws IOException {
         try {
-            if (logs.prepare(slices)) { // what failed was this
-                retry.succeeded();
+            if (logs.prepare(slices, retry::succeeded)) {
                 flushed.run();
             }
             return false;

@@ -39,12 +39,16 @@ final class LogSupply {
     /// Gets the next standard log ready; called by a thread that may take its time, after an error too.
     ///
     /// @param slices of that thread
+    /// @param succeeded called if the log before could not be made, before anyone can see that this one was
     /// @return true when the log before could not be made: writers may wait for this one
-    synchronized boolean prepare(TimeSlices slices) throws IOException {
+    synchronized boolean prepare(TimeSlices slices, Runnable succeeded) throws IOException {
         if (prepared == null && mode != WalMode.NONE) {
             prepared = create(standardBytes, slices);
         }
         boolean hadFailed = failed != null;
+        if (hadFailed) {
+            succeeded.run();
+        }
         failed = null;
         return hadFailed;
     }

@@ -164,6 +164,7 @@ class MemoryReclaimerTest {
         serve(new MemoryStore());
         int strides = 20;
         int begun = LARGE - strides * Timeouts.STRIDE_BYTES;
+        holdMemoryWithHalfUploads(new byte[LARGE / 2]); // which may take as long as silence that is waste
         RawClient steady = connect()
                 .send("PUT /v0/entity?id=s HTTP/1.1\r\nHost: x\r\nContent-Length: " + LARGE + "\r\n\r\n")
                 .send(new byte[begun]);

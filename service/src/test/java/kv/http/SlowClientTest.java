@@ -130,6 +130,7 @@ class SlowClientTest {
         for (int i = 0; i < 30; i++) {
             client.send(get("/v0/entity?id=a"));
         }
+        Eventually.holds(() -> server.server.budget().bytesTaken() > 0);
         Eventually.holds(() -> server.server.connections().size() == 0);
         Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
     }

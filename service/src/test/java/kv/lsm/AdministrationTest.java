@@ -421,14 +421,16 @@ class AdministrationTest {
 
     @Test
     void aStopEndsTheWaitForAFlushThatCannotBegin() {
-        StoreOptions slow = options()
+        StoreOptions narrow = StoreOptions.at(Path.of("/faulty")).toBuilder()
                 .wal(WalMode.OS)
                 .memtableBytes(8 << 10)
                 .level0(2, 3, 4)
-                .compactionBytesPerSecond(1 << 10)
                 .stallLimit(Duration.ofMillis(50))
                 .build();
-        try (Store store = LsmStore.open(slow)) {
+        GatedDisk disk = new GatedDisk(new kv.lsm.disk.FaultyDisk());
+        try (Store store = LsmStore.open(narrow, disk, new kv.lsm.memory.Allocator());
+                GatedDisk.Gates gates = disk.openedAtTheEnd()) {
+            disk.hold(GatedDisk.COMPACTION);
             for (StallCause cause = null; cause != StallCause.LEVEL0_STOP; ) {
                 cause = putUntilStalled(store);
             }

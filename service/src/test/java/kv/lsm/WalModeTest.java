@@ -121,8 +121,13 @@ class WalModeTest {
     void waitingWritersShareASync() throws Exception {
         int threads = 8;
         int each = 50;
-        try (Store store = LsmStore.open(
-                options().memtableBytes(4 << 20).wal(WalMode.ALWAYS).build())) {
+        GatedDisk disk = new GatedDisk(new FaultyDisk());
+        disk.slowSyncs(5);
+        StoreOptions options = StoreOptions.at(Path.of("/faulty")).toBuilder()
+                .memtableBytes(4 << 20)
+                .wal(WalMode.ALWAYS)
+                .build();
+        try (Store store = LsmStore.open(options, disk, new Allocator())) {
             List<FutureTask<Void>> writers = new ArrayList<>();
             for (int t = 0; t < threads; t++) {
                 String prefix = "t" + t + "-";
