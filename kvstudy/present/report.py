@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import chdir, suppress
+from copy import deepcopy
 from pathlib import Path
 
 import nbformat
@@ -48,6 +49,8 @@ OF_ONE = {
 }
 DOCUMENTS = ("METHODOLOGY.md", "LIMITS.md")
 KERNELS = 2
+# jupyter_client draws a kernel's ports and gives them up again; another program may take one before it does.
+KERNEL_NEVER_BEGAN = "Kernel died before replying"
 PAGE_BYTES_MAX = 8_000_000
 STUDY_BYTES_MAX = 40_000_000  # a reader's own runs may be many more than …
 REFERENCE_BYTES_MAX = 15_000_000  # … the committed ones
@@ -155,6 +158,19 @@ def _end_kernels(running: list[Future]) -> None:
         time.sleep(0.1)
 
 
+def _run(notebook: nbformat.NotebookNode, root: Path, parameters: dict) -> nbformat.NotebookNode:
+    return papermill.execute_notebook(
+        deepcopy(notebook),
+        None,
+        parameters=parameters,
+        cwd=str(root),
+        progress_bar=False,
+        log_output=False,
+        kernel_name="python3",
+        extra_arguments=["--log-level=CRITICAL"],
+    )
+
+
 def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.NotebookNode:
     notebook = nbformat.read(source, as_version=4)
     if source.stem == MEASURING:
@@ -162,17 +178,14 @@ def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.Note
     if experiment is not None:  # what leads the study's page may be of all experiments
         for cell in notebook.cells:
             cell.metadata["tags"] = [tag for tag in cell.metadata.get("tags", []) if tag != LEAD]
+    parameters = {} if experiment is None else {"experiment": experiment}
     try:
-        return papermill.execute_notebook(
-            notebook,
-            None,
-            parameters={} if experiment is None else {"experiment": experiment},
-            cwd=str(root),
-            progress_bar=False,
-            log_output=False,
-            kernel_name="python3",
-            extra_arguments=["--log-level=CRITICAL"],
-        )
+        try:
+            return _run(notebook, root, parameters)
+        except RuntimeError as error:
+            if not str(error).startswith(KERNEL_NEVER_BEGAN):
+                raise
+            return _run(notebook, root, parameters)
     except PapermillExecutionError as error:
         raise KvstudyError(
             f"{source.name} failed in cell {error.exec_count}: {error.ename}: {error.evalue}",

@@ -265,10 +265,10 @@ class Namespaces:
         return _pids_in(self._space(name))
 
     def _answers(self, name: str) -> bool:
-        return subprocess.run([*self._ssh(name), "true"]).returncode == 0
+        return subprocess.run([*self._ssh(name, within_s=1), "true"]).returncode == 0
 
-    def _ssh(self, name: str) -> list[str]:
-        return [*_ssh_to(self.folder), f"root@{self.address[name]}"]
+    def _ssh(self, name: str, within_s: int = 30) -> list[str]:
+        return [*_ssh_to(self.folder, within_s), f"root@{self.address[name]}"]
 
     def _space(self, name: str) -> str:
         return f"{PREFIX}{self._owner}-{name}"
@@ -300,7 +300,7 @@ def this_machine(folder: Path) -> Iterator[Path]:
             env={key: value for key, value in os.environ.items() if not key.startswith("KVSTUDY")},
         )
     try:
-        asked = [*_ssh_to(folder), "-p", str(port), f"root@{LOCAL}", "true"]
+        asked = [*_ssh_to(folder, 1), "-p", str(port), f"root@{LOCAL}", "true"]
         assert wait_until(lambda: subprocess.run(asked).returncode == 0, 10), (
             folder / "sshd.log"
         ).read_text()
@@ -324,8 +324,18 @@ def _ssh_yaml(folder: Path) -> dict:
     }
 
 
-def _ssh_to(folder: Path) -> list[str]:
-    asked = ["ssh", "-q", "-i", str(folder / "key"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=1"]
+def _ssh_to(folder: Path, within_s: int) -> list[str]:
+    """``within_s``: handshake and keys included."""
+    asked = [
+        "ssh",
+        "-q",
+        "-i",
+        str(folder / "key"),
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        f"ConnectTimeout={within_s}",
+    ]
     return [*asked, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
 
 

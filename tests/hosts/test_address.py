@@ -62,7 +62,7 @@ def test_on_the_host_of_a_service_at_an_address_there_is_the_service_alone(
     looking.start()
     try:
         measuring = project.kvstudy("run", experiment, "--hosts", file, "--generators", 2)
-        code, out, err = project.finished(measuring, 120)
+        code, out, err = project.finished(measuring)
     finally:
         is_over.set()
         looking.join()

@@ -3,6 +3,7 @@ version of cgroups, and in one line where there is none."""
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,10 @@ def test_who_takes_more_than_the_limit_is_killed_and_nobody_else():
 @can_make_groups
 def test_a_group_that_was_large_enough_killed_nobody_and_goes_after_its_last_process():
     with MemoryGroup(64 * MIB) as group:
-        process = subprocess.Popen([*group.prefix, "sleep", "0.5"])
+        process = subprocess.Popen([*group.prefix, "cat"], stdin=subprocess.PIPE)
         members = group.directory / "cgroup.procs"
-        assert wait_until(lambda: str(process.pid) in members.read_text().split(), 0.4)
+        assert wait_until(lambda: str(process.pid) in members.read_text().split(), 60)
+        threading.Timer(0.3, process.stdin.close).start()
     assert not group.killed and not group.directory.exists() and process.wait() == 0
 
 

@@ -18,9 +18,7 @@ def test_service_on_one_host_and_two_generators_on_two_others_make_one_run(hosts
     experiment = project.experiment(
         subject="kv-service", connections=4, threads=2, rate=1000, duration="2s", warm_up="500ms"
     )
-    code, out, err = project.finished(
-        project.kvstudy("run", experiment, "--hosts", file, "--generators", 2), timeout_s=120
-    )
+    code, out, err = project.finished(project.kvstudy("run", experiment, "--hosts", file, "--generators", 2))
     assert code == 0, err + out
     (run,) = sealed_runs(project.raw)
     assert run.facts["hosts"] == {"service": "a", "generators": ["b", "c"]}
@@ -53,7 +51,7 @@ def test_fill_and_profile_are_made_on_the_services_host_and_come_here(hosts, pro
         warm_up="1s",
         profile={"events": ["cpu"]},
     )
-    code, out, err = project.finished(project.kvstudy("run", experiment, "--hosts", file), timeout_s=120)
+    code, out, err = project.finished(project.kvstudy("run", experiment, "--hosts", file))
     assert code == 0, err + out
     plain, profiled = sorted(sealed_runs(project.raw), key=lambda run: bool(run.facts["profile"]))
     assert profiled.text("cpu.collapsed") and profiled.has("cpu_slow.collapsed")

@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack
 
 import pytest
+from dask_scheduler import address_in
 from test_agent import Keeper
 
 from kvstudy.errors import KvstudyError
@@ -31,8 +32,7 @@ def scheduler(tmp_path, monkeypatch):
         )
     ]
     try:
-        assert wait_until(noted.exists, 30)
-        address = json.loads(noted.read_text())["address"]
+        address = address_in(noted)
         processes.append(
             subprocess.Popen([*dask, "worker", address, *common, "--name", "a", "--no-nanny"], **quiet)
         )

@@ -129,7 +129,7 @@ def test_a_host_whose_clock_says_nothing_is_not_waited_for_without_end(monkeypat
         hosts_check._over_ssh(Remote()),
     ):
         pass
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_ssh_notices_a_host_that_falls_silent():

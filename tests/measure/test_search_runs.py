@@ -21,7 +21,7 @@ ON_A_BUSY_MACHINE = "from kvstudy.plan.objective import Objective; Objective._un
 def test_search_seals_every_trial_and_finds_the_same_again_when_resumed(project):
     search = {
         "method": "bisect",
-        "objective": {"mean": "500ms", "achieved_share": 0.5},
+        "objective": {"mean": "30s", "achieved_share": 0.01},
         "lowest_rate": 100,
         "highest_rate": 300,
         "precision": 0.3,
@@ -57,7 +57,7 @@ search_runs.disturbance = lambda _: "steal"
 def test_a_disturbed_trial_is_made_again_before_the_search_hears_of_it(project):
     search = {
         "method": "bisect",
-        "objective": {"mean": "500ms", "achieved_share": 0.5},
+        "objective": {"mean": "30s", "achieved_share": 0.01},
         "lowest_rate": 100,
         "highest_rate": 300,
         "trials_max": 2,

@@ -11,6 +11,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from kvstudy.errors import KvstudyError
+from kvstudy.hosts.process import wait_until
 from kvstudy.present import report
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "analyse"))
@@ -26,7 +27,9 @@ def test_kernels_of_notebooks_under_way_are_ended_and_nothing_else():
         subprocess.Popen(sleep) as other,
         ThreadPoolExecutor(1) as pool,
     ):
-        report._end_kernels([pool.submit(kernel.wait)])
+        waiting = pool.submit(kernel.wait)
+        assert wait_until(waiting.running, 60)
+        report._end_kernels([waiting])
         assert kernel.poll() == -9 and other.poll() is None
         other.kill()
 
@@ -40,6 +43,20 @@ def test_a_kernel_that_dies_costs_its_own_page_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(report.papermill, "execute_notebook", dies)
     with pytest.raises(KvstudyError, match="^05-profiles.ipynb was not executed to its end: Kernel died"):
         report._executed(source, tmp_path, None)
+
+
+def test_a_kernel_that_never_began_is_started_once_more(tmp_path, monkeypatch):
+    source, started = tmp_path / "05-profiles.ipynb", []
+
+    def never_begins(notebook, *_, **__):
+        started.append(notebook)
+        raise RuntimeError("Kernel died before replying to kernel_info")
+
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# How?")]), source)
+    monkeypatch.setattr(report.papermill, "execute_notebook", never_begins)
+    with pytest.raises(KvstudyError, match="was not executed to its end: Kernel died before replying"):
+        report._executed(source, tmp_path, None)
+    assert len(started) == 2
 
 
 def test_one_experiment_alone_has_its_own_pages_with_links_to_the_whole_study(tmp_path):

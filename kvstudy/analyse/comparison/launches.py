@@ -25,8 +25,8 @@ disturbed unseen shall not move it. CPU and bytes written are sums over the roun
 turns included: a median does not see flush and compaction, and work that is put off until the other's turn is
 paid all the same. p99 and p99.9 are read off the merged histograms of a side's slices: there one pause of the
 host that nobody sees may be all of the tail. So there is the p99 of a slice, too: a median over rounds, which
-does not see what befalls fewer than half of them. That one and p99.9 are measured only of a duet that asks for
-them, since each further measure costs the others some of the error that they share.
+does not see what befalls fewer than half of them. That one and p99.9 are measured only of a duet that asks
+for them, since each further measure costs the others some of the error that they share.
 """
 
 import math
