@@ -242,7 +242,7 @@ bench-loadgen: build ## the load generator: accuracy, speed and cost beside a ba
 # Where a duet is measured, BESIDE is a jar of another build, or a revision, which is built.
 CONNECTIONS ?= 1 16 64
 
-bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, a duet for each of CONNECTIONS="1 16 64" (about 5 min each); BESIDE=JAR: beside another build instead
+bench-service: build ## PUT and GET beside one-nio with an empty handler, closed loop, a duet for each of CONNECTIONS="1 16 64" (about 7 min each); BESIDE=JAR: beside another build instead
 	@for connections in $(CONNECTIONS); do echo "$$connections connections"; \
 	  $(KVSTUDY) compare service/bench/bench-service.yaml --only connections=$$connections --markdown \
 	    $(if $(BESIDE),--builds $(BESIDE) . --only subject=kv-service); done
