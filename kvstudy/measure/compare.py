@@ -167,7 +167,7 @@ def _launches(duet: DuetInProgress, bench: DuetBench, within_s: float, progress:
     most = duet.comparison.comparing.launches
     while not (over := nothing_to_come(duet.found, duet.comparison.comparing.until)):
         left = undecided(duet.found)
-        are_undecided = f", and {left} measures are undecided" if left else ""
+        are_undecided = f", and {left} measure{' is' if left == 1 else 's are'} undecided" if left else ""
         if most and duet.answering >= most:
             duet.over = f"no more launches were asked for{are_undecided}"
             return

@@ -326,7 +326,12 @@ class AdministrationTest {
         store.close();
     }
 
-    /// What a thread of the store deletes after it has published its work is when it is asked.
+    private static boolean isTriedAgain(Store store) {
+        return catchThrowable(() -> store.administration().awaitIdle(Duration.ZERO, PATIENT))
+                instanceof AttemptFailedException;
+    }
+
+    /// Asks when a thread of the store deletes what its work, which it has just published, has made needless.
     private static void assertSaysNothingOfTheFailureOnceDone(
             Store store, kv.lsm.disk.FaultyDisk disk, String thread, String deleted) {
         AtomicReference<Optional<Throwable>> heard = new AtomicReference<>();
@@ -373,8 +378,7 @@ class AdministrationTest {
             store.put(key(1), key(i));
             store.administration().flush(PATIENT);
         }
-        Eventually.holds(() -> catchThrowable(() -> store.administration().awaitIdle(Duration.ZERO, PATIENT))
-                instanceof AttemptFailedException);
+        Eventually.holds(() -> isTriedAgain(store));
         assertSaysNothingOfTheFailureOnceDone(store, disk, "kv-compact", ".table");
         Eventually.holds(() -> store.metrics().compactions() == 1);
         store.close();
@@ -453,6 +457,10 @@ class AdministrationTest {
                         .build(),
                 disk,
                 new kv.lsm.memory.Allocator());
+        for (int i = 0; store.metrics().frozenMemtables() == 0; i++) {
+            store.put(key(i), new byte[500]);
+        }
+        Eventually.holds(() -> isTriedAgain(store));
         assertThatThrownBy(() -> {
                     for (int i = 0; ; i++) {
                         store.put(key(i), new byte[500]);
