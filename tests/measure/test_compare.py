@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -553,9 +554,20 @@ def test_what_cannot_be_compared_is_told_in_one_line_before_anything_starts(
     assert not project.raw.exists()
 
 
+def server_with_a_free_port_below():
+    """A server on 127.0.0.1 whose port and the one below it nobody is given by chance: both lie under those
+    that the kernel hands out, to servers at port 0 and to connections."""
+    handed_out = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in range(handed_out - 1, 1024, -2):
+        with suppress(OSError):
+            socket.create_server(("127.0.0.1", port - 1)).close()
+            return socket.create_server(("127.0.0.1", port))
+    raise OSError(f"no two free ports under {handed_out}")
+
+
 def test_a_port_that_one_side_needs_and_another_program_has_is_told(project, monkeypatch, capsys):
     monkeypatch.setenv("KVSTUDY_ROOT", str(project.root))
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with server_with_a_free_port_below() as taken:
         port = taken.getsockname()[1]
         for asked in (port, port - 1):
             assert exit_code_of(["compare", str(experiment(project, **EMPTY_SIDES, port=asked))]) == 1
