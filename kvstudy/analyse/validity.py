@@ -151,9 +151,18 @@ OF_THE_SERVICE = frozenset(
 # the plan's. A closed loop has as many as the service answers: there they are its outcome.
 _FOLLOWS = frozenset({"samples"})
 # What a service that cannot keep up makes fail: requests pile up, time out, are sent late or never, and wait
-# longer every second; a profiler waits to be attached to a service whose cores are full.
+# longer every second, so that few or none of those due after the warm-up are answered; a profiler waits to be
+# attached to a service whose cores are full.
 FOLLOWS_FROM_OVERLOAD = frozenset(
-    {"rate_held", "every_request_sent", "send_lateness", "warm_up_long_enough", "no_errors", "profile_whole"}
+    {
+        "rate_held",
+        "every_request_sent",
+        "send_lateness",
+        "samples",
+        "warm_up_long_enough",
+        "no_errors",
+        "profile_whole",
+    }
 )
 
 

@@ -9,16 +9,18 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from kvstudy.errors import ToolMissing
+from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.start_in_time import generator_failed
 from kvstudy.plan.run_plan import Configuration
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.units import write_duration, write_rate
 
 MIXED = ("GET", "PUT")
-# loadgen's exit codes that still mean a whole measurement: 3, there were unexpected answers; 4, it was late.
-# Validity judges both.
-_MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
+# loadgen's exit codes that still mean a whole measurement, which validity judges: 3, unexpected answers came;
+# 4, it was late; 5, what was due in the warm-up kept the service busy to the end, and the rate that it
+# achieved is all there is.
+_MEASURED_EXITS = {"loadgen": (0, 3, 4, 5), "wrk2": (0,), "wrk": (0,)}
+_NO_ANSWER = "no request was answered: "  # as loadgen says it
 # Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is
 # the longer one.
 _SLOWEST_SHARE = 0.02
@@ -209,7 +211,19 @@ def check_exit(generator: str, code: int, stderr: Path) -> None:
     """RunFailed when the generator's exit code means that it did not measure; MissedStart when it came too
     late."""
     if code not in _MEASURED_EXITS[generator]:
-        lines = [
-            line for line in stderr.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
-        ]
-        raise generator_failed(code, lines[-1].strip()[:300] if lines else "")
+        raise generator_failed(code, _last_line(stderr))
+
+
+def check_load(generator: str, code: int, stderr: Path) -> None:
+    """As ``check_exit``, of the load of a run: a service that answered nothing of it is told from a generator
+    that failed."""
+    if generator == "loadgen" and code == 1 and (said := _last_line(stderr)).startswith(_NO_ANSWER):
+        raise RunFailed(f"generator got no answer at all: {said.removeprefix(_NO_ANSWER)}")
+    check_exit(generator, code, stderr)
+
+
+def _last_line(stderr: Path) -> str:
+    lines = [
+        line for line in stderr.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
+    ]
+    return lines[-1].strip()[:300] if lines else ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.process import OwnedProcess
-from kvstudy.measure.generator import GeneratorCommand, check_exit
+from kvstudy.measure.generator import GeneratorCommand, check_load
 from kvstudy.measure.live_line import LiveLine
 from kvstudy.measure.progress import Second
 from kvstudy.measure.sampler import Sampler
@@ -142,7 +142,7 @@ class Supervision:
                 if sampler:
                     self.load.rows = sampler.stop()
         self._check_alive()
-        check_exit(kind, code, stderr)
+        check_load(kind, code, stderr)
         if (lasted := time.monotonic() - start) < timing.length_s * 0.95:
             raise RunFailed(f"generator ended too early: planned={timing.length_s:g}s lasted={lasted:.1f}s")
         return self.load

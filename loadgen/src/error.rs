@@ -4,13 +4,13 @@ use std::fmt;
 
 /// Exit codes: 0 answered, and these.
 pub mod exit {
-    /// Bad arguments, nothing answered or nothing that is measured, a script that failed.
+    /// Bad arguments, nothing answered, a script that failed.
     pub const FAILED: i32 = 1;
     /// An answer's status was not among those of `--expect`.
     pub const UNEXPECTED_ANSWER: i32 = 3;
     /// Send lateness p99 was over `--max-lateness`.
     pub const TOO_LATE: i32 = 4;
-    /// More requests than `--max-unanswered` allows got no answer.
+    /// More requests than `--max-unanswered` allows got no answer; without it, all that were to be measured.
     pub const UNANSWERED: i32 = 5;
     /// Added to the number of the signal that stopped the run.
     pub const SIGNAL_BASE: i32 = 128;

@@ -8,12 +8,14 @@ import trial
 from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.generator import (
     check_exit,
+    check_load,
     expected_statuses,
     generator_commands,
     generator_path,
     slowest_count,
 )
 from kvstudy.measure.pinning import OF_A_DUET, pinning
+from kvstudy.service_failure import is_under_load
 
 
 def configuration(**change):
@@ -142,6 +144,7 @@ def test_wrk2_is_taken_from_its_variable_and_missing_programs_are_named(monkeypa
         ("loadgen", 0, True),
         ("loadgen", 3, True),
         ("loadgen", 4, True),
+        ("loadgen", 5, True),
         ("loadgen", 1, False),
         ("loadgen", -9, False),
         ("wrk2", 0, True),
@@ -156,6 +159,18 @@ def test_exit_code_says_whether_it_measured(tmp_path, generator, code, whole):
     else:
         with pytest.raises(RunFailed, match="every connection failed"):
             check_exit(generator, code, log)
+
+
+def test_a_service_that_answered_nothing_of_a_load_is_told_from_a_generator_that_failed(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("a warning\nno request was answered: sent 64, timeouts 64\n")
+    with pytest.raises(RunFailed) as no_answer:
+        check_load("loadgen", 1, log)
+    assert str(no_answer.value) == "generator got no answer at all: sent 64, timeouts 64"
+    assert is_under_load(f"failed: {no_answer.value}")
+    with pytest.raises(RunFailed) as of_a_fill:
+        check_exit("loadgen", 1, log)
+    assert not is_under_load(f"failed: {of_a_fill.value}")
 
 
 def test_four_cores_are_split_and_two_are_not():

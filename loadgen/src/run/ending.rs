@@ -181,7 +181,7 @@ fn exit_code(
     if !failures.is_empty() {
         return exit::FAILED;
     }
-    if let Some(why) = nothing_measured(plan, result, connect_problem) {
+    if let Some(why) = nothing_answered(plan, result, connect_problem) {
         tell!("{why}");
         return exit::FAILED;
     }
@@ -191,7 +191,7 @@ fn exit_code(
 }
 
 /// Why a run tells nothing of the service, if it does not.
-fn nothing_measured(plan: &Plan, result: &RunResult, connect_problem: Option<&str>) -> Option<String> {
+fn nothing_answered(plan: &Plan, result: &RunResult, connect_problem: Option<&str>) -> Option<String> {
     let (tally, errors) = (&result.tally, &result.tally.errors);
     if tally.completed == 0 {
         let why = connect_problem.map_or(String::new(), |problem| format!(": {problem}"));
@@ -204,15 +204,11 @@ fn nothing_measured(plan: &Plan, result: &RunResult, connect_problem: Option<&st
     if let Some((url, sent)) = server_without_answers(plan, result) {
         return Some(format!("no request was answered by {url}: sent {sent}"));
     }
-    (tally.measured == 0 && result.at_least.unanswered > 0).then(|| {
-        format!(
-            "no answer was measured: all {} are to requests of the warm-up, none to the {} due behind it",
-            tally.completed, result.at_least.unanswered
-        )
-    })
+    None
 }
 
-/// The limits that were typed and are exceeded: exit code, and what was found.
+/// The limits that are exceeded, those that were typed, and that something was measured: exit code, and what
+/// was found.
 fn exceeded_limits(plan: &Plan, result: &RunResult) -> Vec<(i32, String)> {
     let mut exceeded = Vec::new();
     if result.unexpected > 0 {
@@ -235,6 +231,13 @@ fn exceeded_limits(plan: &Plan, result: &RunResult) -> Vec<(i32, String)> {
         let told = format!(
             "too many requests without an answer: {} = {share:.4} of those due, --max-unanswered {most}",
             result.at_least.unanswered
+        );
+        exceeded.push((exit::UNANSWERED, told));
+    }
+    if result.tally.measured == 0 && result.at_least.unanswered > 0 {
+        let told = format!(
+            "no answer was measured: all {} are to requests of the warm-up, none to the {} due behind it",
+            result.tally.completed, result.at_least.unanswered
         );
         exceeded.push((exit::UNANSWERED, told));
     }
