@@ -21,8 +21,8 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kvstudy.measure.kernel_counts import COMPILERS
 from kvstudy.plan.comparison import SIDES
+from kvstudy.subject.evidence.jvm import COMPILER_THREADS
 
 SHORT_SLEEP_S = 0.5  # nobody waits longer than this for the thread to notice that it is over
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -88,7 +88,9 @@ class ProcessCounters:
     def _compilers(self) -> int:
         for number in _names_in(f"{self._folder}/task"):
             if number not in self._is_compiler:
-                self._is_compiler[number] = _read(f"{self._folder}/task/{number}/comm").strip() in COMPILERS
+                self._is_compiler[number] = (
+                    _read(f"{self._folder}/task/{number}/comm").strip() in COMPILER_THREADS
+                )
             if self._is_compiler[number] and (
                 fields := _read(f"{self._folder}/task/{number}/schedstat").split()
             ):

@@ -12,10 +12,8 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 
-COMPILERS = (
-    b"C1 CompilerThre",
-    b"C2 CompilerThre",
-)  # the JVM's compiler threads, as the kernel cuts their names
+from kvstudy.subject.evidence.jvm import COMPILER_THREADS
+
 PACE_S = 0.001
 READING_MAX_S = 0.3
 PROCESSES_PER_PAUSE = 2
@@ -86,7 +84,7 @@ class Threads:
             status = self._text(f"{number}/status")
             if status:
                 statuses[number] = status[-STATUS_TAIL_BYTES:]
-                if status.split(b"\n", 1)[0].partition(b"\t")[2] in COMPILERS and (
+                if status.split(b"\n", 1)[0].partition(b"\t")[2] in COMPILER_THREADS and (
                     cpu := self._text(f"{number}/stat")
                 ):
                     self._jit_cpu[number] = cpu

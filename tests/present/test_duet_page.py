@@ -204,6 +204,16 @@ def test_a_word_that_is_held_back_says_so(make):
     assert left.loc[left["left out"] == "other side busy", "by"].tolist() == ["change"]
 
 
+def test_every_launch_that_is_drawn_names_its_run_so_that_the_page_leads_to_its_folder(slower):
+    named = {
+        text.rsplit("<br>", 1)[1]
+        for trace in drawn.rounds(slower).data
+        if trace.name == "launch"
+        for text in trace.text
+    }
+    assert named == set(slower.duet.counted_runs)
+
+
 def test_rounds_of_launches_that_do_not_count_are_not_shown_as_if_they_did(make):
     for launch in range(1, 4):
         make(launch, asked="one build" if launch < 3 else "another")

@@ -229,7 +229,7 @@ def rounds(shown: Shown | None) -> go.Figure:
                 text=[
                     (
                         f"launch {number[row.run_id]}: {words.times(float(np.exp(row.log_ratio)))} of "
-                        f"{row.rounds} rounds"
+                        f"{row.rounds} rounds<br>{row.run_id}"  # so the page leads to its folder
                     )
                     for row in medians.itertuples()
                 ],

@@ -31,6 +31,7 @@ PROFILING_FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 JCMD_TIMEOUT_S = 30
 HEAP = re.compile(r"-Xmx(\w+)")
 SERVER_CLASS_PROCESSORS = 2  # with fewer a JVM takes the serial collector, unless it is told otherwise
+COMPILER_THREADS = (b"C1 CompilerThre", b"C2 CompilerThre")  # as the kernel cuts their names
 BESIDE_HEAP_BYTES = 160 << 20  # code, threads, metaspace and buffers of one JVM with the service
 
 
