@@ -94,7 +94,9 @@ class PageCauses:
 
 def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "response") -> float:
     """The latency at ``percentile`` of all answers of all runs together. ValueError without answers."""
-    rows = tables.intervals[tables.intervals["latency_kind"] == latency_kind]
+    rows = tables.intervals[
+        (tables.intervals["latency_kind"] == latency_kind) & (tables.intervals["count"] > 0)
+    ]
     if rows.empty:
         raise ValueError(
             f"no answers per second to look at: latency_kind={latency_kind}, runs={len(tables.runs)}"
@@ -184,7 +186,7 @@ def page_causes(
     """The causes of each workload's own slow answers at the highest rate of its runs; pooled, the slowest
     workload alone would set what is slow. Without answers the limit is infinite.
     First the workload with most answers over the common threshold; ``most``: so many workloads."""
-    answered = (tables.intervals["latency_kind"] == "response").any()
+    answered = ((tables.intervals["latency_kind"] == "response") & (tables.intervals["count"] > 0)).any()
     limit_us = threshold_us(tables, percentile) if answered else math.inf
     parts = [(own, threshold_us(own, percentile)) for own in _workloads(tables, limit_us)[:most]]
     questions = {

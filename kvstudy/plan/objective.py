@@ -80,6 +80,8 @@ class Objective(Part):
         bad = result["counts"]["unexpected"] + sum(result["errors"].values())
         if bad:
             return Answer.MISSED, f"{bad} errors or unexpected answers"
+        if not result["counts"]["measured"]:
+            return Answer.MISSED, "no request that was due after the warm-up was answered"
         notes = []
         # What was due and got no answer in time counts with how long it was waited for.
         response = result.get("response_time_at_least") or result["response_time"]

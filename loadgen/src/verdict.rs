@@ -178,11 +178,13 @@ fn found_again_late(pauses: &Histogram<u64>, percentile: f64) -> String {
 }
 
 /// Lateness of this kind is too large a part of this percentile, and there are samples enough to say so.
+/// Where nothing was answered there is no percentile that it could be a part of.
 fn distorts(facts: &Facts, kind: &Histogram<u64>, percentile: f64) -> bool {
     let samples_beyond = kind.len() as f64 * (1.0 - percentile / 100.0);
     let own_us = statistics::percentile(kind, percentile);
     let response_us = statistics::percentile(facts.response, percentile);
-    samples_beyond + 1e-6 >= SAMPLES_BEYOND_MIN
+    !facts.response.is_empty()
+        && samples_beyond + 1e-6 >= SAMPLES_BEYOND_MIN
         && own_us > OWN_LATENESS_US_MAX
         && own_us as f64 > response_us as f64 * OWN_LATENESS_SHARE_MAX
 }

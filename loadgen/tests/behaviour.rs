@@ -364,6 +364,11 @@ fn a_run_whose_answers_are_all_of_the_warm_up_has_a_rate_and_an_exit_code_of_its
     let told = "no answer was measured: all 20 are to requests of the warm-up, none to the 50 due behind it";
     assert_eq!(run.stderr.lines().last(), Some(told));
     assert!(run.stdout.contains("Requests/sec"), "{}", run.stdout);
+    let server = Server::start(|number, _| if number >= 20 { Act::Silence } else { answer() });
+    let load =
+        ["-R100", "-c2", "-t1", "-d1s", "--warmup", "500ms", "-T", "300ms", "--max-unanswered", "100%"];
+    let allowed = loadgen(&[&load[..], &[&server.url()]].concat());
+    assert_eq!((allowed.code, allowed.count("measured")), (0, 0), "{}", allowed.stderr);
 }
 
 #[test]

@@ -144,7 +144,7 @@ def test_wrk2_is_taken_from_its_variable_and_missing_programs_are_named(monkeypa
         ("loadgen", 0, True),
         ("loadgen", 3, True),
         ("loadgen", 4, True),
-        ("loadgen", 5, True),
+        ("loadgen", 5, False),
         ("loadgen", 1, False),
         ("loadgen", -9, False),
         ("wrk2", 0, True),
@@ -168,9 +168,14 @@ def test_a_service_that_answered_nothing_of_a_load_is_told_from_a_generator_that
         check_load("loadgen", 1, log)
     assert str(no_answer.value) == "generator got no answer at all: sent 64, timeouts 64"
     assert is_under_load(f"failed: {no_answer.value}")
+    check_load("loadgen", 5, log)  # a rate was measured
     with pytest.raises(RunFailed) as of_a_fill:
         check_exit("loadgen", 1, log)
     assert not is_under_load(f"failed: {of_a_fill.value}")
+    log.write_text("no request was answered: Cannot assign requested address: sent 0, connect errors 64\n")
+    with pytest.raises(RunFailed, match="^generator failed: exit 1: ") as without_a_port:
+        check_load("loadgen", 1, log)
+    assert not is_under_load(f"failed: {without_a_port.value}")
 
 
 def test_four_cores_are_split_and_two_are_not():

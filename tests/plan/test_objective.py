@@ -7,7 +7,7 @@ from kvstudy.plan.objective import Answer, Objective
 RESULT = {
     "achieved_rate_rps": 1999.0,
     "offered_rate_rps": 2000.0,
-    "counts": {"unexpected": 0},
+    "counts": {"unexpected": 0, "measured": 6000},
     "errors": {"timeout": 0, "read": 0},
     "response_time": {"mean_us": 800.0, "percentiles": {"50": 700, "99": 1900, "99.9": 9000}},
     "verdict": {"generator_saturated": False, "reason": None},
@@ -32,6 +32,11 @@ def test_rate_is_held_when_every_limit_is_kept():
         (Objective(mean="1ms"), {"achieved_rate_rps": 880.5}, "achieved 44.0% of the rate, 99% asked for"),
         (Objective(mean="1ms"), {"errors": {"timeout": 24, "read": 0}}, "24 errors or unexpected answers"),
         (Objective(mean="1ms"), {"counts": {"unexpected": 3}}, "3 errors or unexpected answers"),
+        (
+            Objective(p99="20s", achieved_share=0.5),
+            {"achieved_rate_rps": 1200.0, "counts": {"unexpected": 0, "measured": 0}},
+            "no request that was due after the warm-up was answered",
+        ),
     ],
 )
 def test_rate_is_missed_with_what_was_observed_and_asked_for(objective, change, words):

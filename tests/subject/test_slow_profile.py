@@ -15,11 +15,12 @@ ALWAYS = (0.0, 1e12)
 
 
 def _log(path, *rows):
-    """``rows``: (tag, second, length in seconds, latency in microseconds)."""
+    """``rows``: (tag, second, length in seconds, latency in microseconds; None: nothing was answered)."""
     lines = ["#[StartTime: 1000.000 (seconds since epoch)]\n"]
     for tag, second, length, latency_us in rows:
         histogram = HdrHistogram(1, 3_600_000_000, 3)
-        histogram.record_value(latency_us, 100)
+        if latency_us is not None:
+            histogram.record_value(latency_us, 100)
         text = histogram.encode()
         text = text.decode() if isinstance(text, bytes) else base64.b64encode(text).decode()
         lines.append(f"Tag={tag},{1000 + second:.3f},{length:.3f},1.000,{text}\n")
@@ -45,6 +46,14 @@ def test_a_short_run_has_one_slow_second_and_warm_up_and_the_rest_of_a_second_do
         ("response", 3, 0.03, 80000),
     )
     assert slow_seconds(log, ALWAYS) == [(1002.0, 1003.0)]
+
+
+def test_a_second_in_which_nothing_was_answered_is_the_slowest(tmp_path):
+    log = _log(
+        tmp_path / "latency.hlog",
+        *(("response", second, 1.0, None if second == 4 else 9000 - second) for second in range(8)),
+    )
+    assert slow_seconds(log, ALWAYS)[-1] == (1004.0, 1005.0)
 
 
 def test_shorter_intervals_are_judged_by_their_seconds(tmp_path):

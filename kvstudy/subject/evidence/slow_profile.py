@@ -2,6 +2,7 @@
 a slow second can be set beside a usual one.
 """
 
+import math
 from pathlib import Path
 
 from kvstudy.record import hdr, interval_log
@@ -23,7 +24,7 @@ def slow_seconds(latency_log: Path, covered: tuple[float, float]) -> list[tuple[
     of_kind = [interval for interval in intervals if interval.tag == kind]
     begun_s = min((interval.start_epoch_s for interval in of_kind), default=0.0)
     ranked = sorted(
-        (-hdr.merge(hdr.decode(one.histogram) for one in second).percentile_us(99.0), begin_s, end_s)
+        (-_p99_us(hdr.merge(hdr.decode(one.histogram) for one in second)), begin_s, end_s)
         for second in interval_log.in_seconds(of_kind, begun_s)
         for begin_s, end_s in [(second[0].start_epoch_s, second[-1].start_epoch_s + second[-1].length_s)]
         if end_s - begin_s >= WHOLE_S
@@ -32,3 +33,8 @@ def slow_seconds(latency_log: Path, covered: tuple[float, float]) -> list[tuple[
     )
     kept = ranked[: min(SECONDS_MAX, max(1, round(SLOW_SHARE * len(ranked))))] if ranked else []
     return sorted((begin_s, end_s) for _, begin_s, end_s in kept)
+
+
+def _p99_us(histogram: hdr.Histogram) -> float:
+    """A second in which nothing was answered is the slowest."""
+    return histogram.percentile_us(99.0) if histogram.total else math.inf
