@@ -209,7 +209,8 @@ class Namespaces:
         words = (
             "for attempt in $(seq 100); do "  # what is deleted there meanwhile leaves room again
             f"cat /dev/zero >>{self.folder}/there/filler 2>/dev/null; "
-            f"echo 1 >>{self.folder}/there/more || exit 0; done; exit 1"
+            # more than a page: a few bytes may have room in the page of the attempt before
+            f"head -c 8192 /dev/zero >>{self.folder}/there/more || exit 0; done; exit 1"
         )
         subprocess.run([*self._ssh(name), words], check=True, capture_output=True)
 
