@@ -92,11 +92,15 @@ class PageCauses:
     groups: list[WorkloadCauses]
 
 
+def _with_answers(tables: Tables, latency_kind: str) -> pd.DataFrame:
+    """The intervals in which something was answered."""
+    intervals = tables.intervals
+    return intervals[(intervals["latency_kind"] == latency_kind) & (intervals["count"] > 0)]
+
+
 def threshold_us(tables: Tables, percentile: float = 99.0, latency_kind: str = "response") -> float:
     """The latency at ``percentile`` of all answers of all runs together. ValueError without answers."""
-    rows = tables.intervals[
-        (tables.intervals["latency_kind"] == latency_kind) & (tables.intervals["count"] > 0)
-    ]
+    rows = _with_answers(tables, latency_kind)
     if rows.empty:
         raise ValueError(
             f"no answers per second to look at: latency_kind={latency_kind}, runs={len(tables.runs)}"
@@ -186,8 +190,7 @@ def page_causes(
     """The causes of each workload's own slow answers at the highest rate of its runs; pooled, the slowest
     workload alone would set what is slow. Without answers the limit is infinite.
     First the workload with most answers over the common threshold; ``most``: so many workloads."""
-    answered = ((tables.intervals["latency_kind"] == "response") & (tables.intervals["count"] > 0)).any()
-    limit_us = threshold_us(tables, percentile) if answered else math.inf
+    limit_us = math.inf if _with_answers(tables, "response").empty else threshold_us(tables, percentile)
     parts = [(own, threshold_us(own, percentile)) for own in _workloads(tables, limit_us)[:most]]
     questions = {
         (place, kind): question

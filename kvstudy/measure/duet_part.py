@@ -20,9 +20,15 @@ from kvstudy.errors import RunFailed
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.process import OwnedProcess, command_text, wait_until
 from kvstudy.measure.border_counters import Border, BorderReader, Taken, taken
-from kvstudy.measure.generator import expected_statuses, sample_size, script_arguments, script_path
+from kvstudy.measure.generator import (
+    check_exit,
+    expected_statuses,
+    sample_size,
+    script_arguments,
+    script_path,
+)
 from kvstudy.measure.slice_times import SliceTimes, planned_times
-from kvstudy.measure.start_in_time import generator_failed, started_in_time
+from kvstudy.measure.start_in_time import started_in_time
 from kvstudy.plan.comparison import SIDES, Load, Slices
 from kvstudy.record.duet import READ_LATE_MAX
 from kvstudy.units import write_duration, write_rate
@@ -36,11 +42,6 @@ LAST_BORDER_S = 0.2
 # With gaps that are drawn, too, slices are in step with nothing that comes back in time.
 SLICE_ORDER = "random"
 _COUNTED = ("cpu_ns", "compiler_ns", "written_bytes")
-_MEASURED_EXITS = (
-    0,
-    3,
-    4,
-)  # 3: unexpected answers, which the launch is failed for; 4: it was late, which validity judges
 
 
 @dataclass(frozen=True)
@@ -260,9 +261,7 @@ def generate_part(
         with shielded():
             code = generator.stop(timeout_s=1.0)
     step()
-    said = _last_line(log)
-    if code not in _MEASURED_EXITS:
-        raise generator_failed(code, said)
+    check_exit("loadgen", code, log)  # the launch fails by itself for unexpected answers
     return _result(planned.file("json"))
 
 
@@ -397,15 +396,6 @@ def _result(path: Path) -> dict:
         return result
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunFailed(f"generator wrote no result: {path.name}: {error!r}") from error
-
-
-def _last_line(log: Path) -> str:
-    lines = [
-        line.strip()
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-        if line.strip()
-    ]
-    return lines[-1][:300] if lines else ""
 
 
 def gap_argument(least_s: float, most_s: float) -> str:

@@ -229,6 +229,7 @@ def check_load(generator: str, code: int, stderr: Path) -> None:
 
 
 def _last_line(stderr: Path) -> str:
+    """Of what a generator said, its first 300 letters; "" where it said nothing."""
     lines = [
         line for line in stderr.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
     ]

@@ -201,10 +201,8 @@ fn nothing_answered(plan: &Plan, result: &RunResult, connect_problem: Option<&st
             tally.sent, errors.connect, errors.read, errors.write, errors.timeout
         ));
     }
-    if let Some((url, sent)) = server_without_answers(plan, result) {
-        return Some(format!("no request was answered by {url}: sent {sent}"));
-    }
-    None
+    server_without_answers(plan, result)
+        .map(|(url, sent)| format!("no request was answered by {url}: sent {sent}"))
 }
 
 /// The limits that are exceeded, those that were typed, and that something was measured: exit code, and what

@@ -36,11 +36,7 @@ impl Worker<'_> {
 
     /// A free connection sends its next request if it is due, and awaits its time otherwise.
     pub(super) fn next_request(&mut self, place: usize, now: u64) {
-        let connection = &mut self.connections[place];
-        if !connection.is_idle() || !self.course.goes_on(now) {
-            return;
-        }
-        if self.is_stopped() {
+        if !self.connections[place].is_idle() || !self.course.goes_on(now) || self.is_stopped() {
             return;
         }
         let connection = &mut self.connections[place];
