@@ -1,8 +1,9 @@
 # kvstudy: every command a user needs. `make` alone prints this help.
 #
-# PROFILE=quick|full|smoke|reference chooses durations and repeats of the experiments; PYTHON=… another Python (3.11 or newer).
+# PRESET=quick|full|smoke|reference chooses durations and repeats of the experiments; PYTHON=… another Python (3.11 or newer).
 
-PROFILE ?= quick
+PRESET ?= quick
+$(if $(filter command,$(firstword $(origin PROFILE))),$(error it is called PRESET: make $(MAKECMDGOALS) PRESET=$(PROFILE)))
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -50,31 +51,31 @@ REPORTS := $(sort $(wildcard experiments/report-*.yaml))
 PATIENCE ?= 2m
 
 # What `make reproduce` measures: the main table as independent runs, and options of the service, of which report 3's handler and
-# report 5's cache are two, as duets. In a profile that takes its time also the runs of the five reports. Only wal has a duet that is as short as smoke.
-RUNS := experiments/reproduce.yaml $(if $(filter quick smoke,$(PROFILE)),,$(REPORTS))
-DUETS := $(patsubst %,experiments/%.yaml,$(if $(filter smoke,$(PROFILE)),wal,report-3 wal compaction cache value-size report-5))
+# report 5's cache are two, as duets. In a preset that takes its time also the runs of the five reports. Only wal has a duet that is as short as smoke.
+RUNS := experiments/reproduce.yaml $(if $(filter quick smoke,$(PRESET)),,$(REPORTS))
+DUETS := $(patsubst %,experiments/%.yaml,$(if $(filter smoke,$(PRESET)),wal,report-3 wal compaction cache value-size report-5))
 # What it names afterwards with the time that each takes in full: these, and what other pages rest on.
 LONGER = $(filter-out $(RUNS),$(sort $(REPORTS) $(DUETS) $(BESIDE_WRK2) $(GROWTH) $(PEERS) \
   $(patsubst %,experiments/%.yaml,gc grid handler noise saturation tail-intervention)))
 
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
 reproduce: setup ## build, measure the main table and six duets (quick: 20 to 28 min), write the HTML study; resumes when interrupted
-	@$(KVSTUDY) plan $(RUNS) $(addprefix --duets ,$(DUETS)) --profile $(PROFILE) --total
+	@$(KVSTUDY) plan $(RUNS) $(addprefix --duets ,$(DUETS)) --preset $(PRESET) --total
 	$(KVSTUDY) build
 	@status=0; \
-	  $(KVSTUDY) run $(RUNS) --profile $(PROFILE) --resume --patience $(PATIENCE) || status=$$?; \
-	  if (( status <= 1 )); then $(KVSTUDY) compare $(DUETS) --profile $(PROFILE) --resume --patience $(PATIENCE) || status=$$?; fi; \
+	  $(KVSTUDY) run $(RUNS) --preset $(PRESET) --resume --patience $(PATIENCE) || status=$$?; \
+	  if (( status <= 1 )); then $(KVSTUDY) compare $(DUETS) --preset $(PRESET) --resume --patience $(PATIENCE) || status=$$?; fi; \
 	  if (( status > 1 )); then exit $$status; fi; \
 	  $(KVSTUDY) report || exit $$?; \
-	  if [ $(PROFILE) = quick ]; then echo 'what only longer measurements decide, and how long they take:'; \
-	    $(KVSTUDY) plan $(RUNS) $(LONGER) --profile full --commands; fi; \
+	  if [ $(PRESET) = quick ]; then echo 'what only longer measurements decide, and how long they take:'; \
+	    $(KVSTUDY) plan $(RUNS) $(LONGER) --preset full --commands; fi; \
 	  exit $$status
 
 smoke: build ## the same path with tiny runs, under 3 minutes; proves that everything works, not how fast it is
-	$(KVSTUDY) run experiments/reproduce.yaml --profile smoke --resume
-	$(KVSTUDY) compare experiments/wal.yaml --profile smoke --resume
+	$(KVSTUDY) run experiments/reproduce.yaml --preset smoke --resume
+	$(KVSTUDY) compare experiments/wal.yaml --preset smoke --resume
 	$(KVSTUDY) report
-	@echo 'smoke: everything works. The pages show the reference, or runs of yours of another profile: these tiny ones stand in the place of none'
+	@echo 'smoke: everything works. The pages show the reference, or runs of yours of another preset: these tiny ones stand in the place of none'
 
 # What `make reference` measures, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.
 REFERENCE := $(filter-out experiments/report-5.yaml,$(REPORTS)) $(patsubst %,experiments/%.yaml,instrument stall noise generators profile-cost \
@@ -85,14 +86,14 @@ REST_OF_REPORT_5 := experiments/report-5.yaml --only connections=2 --only connec
 BESIDE_WRK2 := experiments/wrk2.yaml
 GROWTH := $(patsubst %,experiments/%.yaml,connections scale larger-than-memory)
 PEERS := experiments/peers.yaml
-RUN_REFERENCE := $(KVSTUDY) run --profile reference --resume --retries 2 --patience 30m
+RUN_REFERENCE := $(KVSTUDY) run --preset reference --resume --retries 2 --patience 30m
 
 reference: reference-plan build
 reference: ## measure what data/reference holds, into data/raw (about three hours); then kvstudy publish
 	$(RUN_REFERENCE) $(FIRST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REFERENCE)
-	$(KVSTUDY) compare --profile reference --resume --patience 30m $(REFERENCE_DUETS)
+	$(KVSTUDY) compare --preset reference --resume --patience 30m $(REFERENCE_DUETS)
 	@if command -v "$${WRK2:-wrk2}" >/dev/null; then \
 	  $(RUN_REFERENCE) $(BESIDE_WRK2) ; \
 	else echo 'not measured: $(BESIDE_WRK2), which needs a wrk2 (set WRK2 to yours)'; fi
@@ -100,13 +101,13 @@ reference: ## measure what data/reference holds, into data/raw (about three hour
 	$(RUN_REFERENCE) $(PEERS)
 
 reference-plan: setup ## what make reference measures, and about how long each takes
-	@$(KVSTUDY) plan $(REFERENCE) --profile reference --commands
-	@$(KVSTUDY) plan $(FIRST_OF_REPORT_5) --profile reference --commands
-	@$(KVSTUDY) plan $(REST_OF_REPORT_5) --profile reference --commands
-	@$(KVSTUDY) plan $(BESIDE_WRK2) $(GROWTH) $(PEERS) --profile reference --commands
+	@$(KVSTUDY) plan $(REFERENCE) --preset reference --commands
+	@$(KVSTUDY) plan $(FIRST_OF_REPORT_5) --preset reference --commands
+	@$(KVSTUDY) plan $(REST_OF_REPORT_5) --preset reference --commands
+	@$(KVSTUDY) plan $(BESIDE_WRK2) $(GROWTH) $(PEERS) --preset reference --commands
 
 peers: build ## the service beside nginx, Redis behind webdis and an empty server, at the same rates (quick: about 5 min); installs nothing
-	$(KVSTUDY) run experiments/peers.yaml --profile $(PROFILE) --resume
+	$(KVSTUDY) run experiments/peers.yaml --preset $(PRESET) --resume
 
 BASE ?= main
 WITHIN ?= 10m
@@ -250,7 +251,7 @@ bench-service: build ## PUT and GET beside one-nio with an empty handler, closed
 .PHONY: bench-values
 bench-values: build ## MB/s of PUT and GET of 1 KiB to 1 MiB beside an empty handler that takes and gives as many bytes: a duet for each of SIZES="kib-1 kib-10 kib-100 mib-1" (about 4 min each)
 	@for size in $(or $(SIZES),kib-1 kib-10 kib-100 mib-1); do echo "$$size"; \
-	  $(KVSTUDY) compare service/bench/bench-values.yaml --profile $$size --markdown; done
+	  $(KVSTUDY) compare service/bench/bench-values.yaml --preset $$size --markdown; done
 
 bench-short-turns: build ## what short turns on the processor gain a selector while flush and compaction run: a duet of the service beside itself without (at most 10 min)
 	$(KVSTUDY) compare service/bench/bench-short-turns.yaml --markdown

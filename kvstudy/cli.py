@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -20,12 +21,23 @@ from kvstudy.project import project_root, raw_root, reference_root, tidy_root
 from kvstudy.units import format_duration, parse_duration_s
 
 PRESET_HELP = (
-    "Which profile of the files: quick, full, smoke or reference (default: quick where a file has it)."
+    "Which preset of the files: quick, full, smoke or reference (default: quick where a file has it)."
 )
 EXPERIMENT_FILES = click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-PRESET = click.option("--profile", "preset", metavar="NAME", help=PRESET_HELP)
+
+
+def _by_older_name(_context: click.Context, _option: click.Option, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError(f"--profile is called --preset: --preset {value}")
+
+
+def preset_option(command: Callable) -> Callable:
+    older = click.option("--profile", hidden=True, expose_value=False, is_eager=True, callback=_by_older_name)
+    return click.option("--preset", metavar="NAME", help=PRESET_HELP)(older(command))
+
+
 ONLY = click.option(
     "--only",
     multiple=True,
@@ -76,7 +88,7 @@ def commands(context: click.Context, debug: bool) -> None:
 
 @commands.command()
 @EXPERIMENT_FILES
-@PRESET
+@preset_option
 @ONLY
 @click.option("--total", is_flag=True, help="Only what all of them take together.")
 @click.option(
@@ -136,7 +148,7 @@ GENERATORS = click.option(
 
 @commands.command()
 @EXPERIMENT_FILES
-@PRESET
+@preset_option
 @ONLY
 @HOSTS
 @GENERATORS
@@ -265,7 +277,8 @@ class Percent(click.ParamType):
     "--within",
     type=Duration(),
     metavar="TIME",
-    help="How long launches may go on, builds and fills apart (default: the file's, else 10m).",
+    help="How long launches may go on, builds and fills apart (default: the file's, else 10m); as many as "
+    "fit in, whatever number of them the file gives.",
 )
 @click.option(
     "--same",
@@ -287,7 +300,7 @@ class Percent(click.ParamType):
     help="Only this workload of the file; may be given several times.",
 )
 @ONLY
-@PRESET
+@preset_option
 @HOSTS
 @GENERATORS
 @click.option("--label", default="", callback=_utf8, help="A name for this duet.")
@@ -414,8 +427,8 @@ def _plans(files: tuple[Path, ...], preset: str | None, only: tuple[str, ...]) -
     return [selected(plan_of(Experiment.load(file, preset)), only) for file in files]
 
 
-def _with_profile(names: tuple[str, ...], preset: str) -> tuple[str, ...]:
-    """The experiments whose file is there and has this profile; the others are named."""
+def _with_preset(names: tuple[str, ...], preset: str) -> tuple[str, ...]:
+    """The experiments whose file is there and has this preset; the others are named."""
     from kvstudy.plan.refusal import read_yaml
 
     found = []
@@ -423,8 +436,8 @@ def _with_profile(names: tuple[str, ...], preset: str) -> tuple[str, ...]:
         file = project_root() / "experiments" / f"{name}.yaml"
         if not file.is_file():
             click.echo(f"left out: {name}: there is no {file}", err=True)
-        elif preset not in (read_yaml(file)[0].get("profiles") or ()):
-            click.echo(f"left out: {name}: its file has no profile {preset}", err=True)
+        elif preset not in ((values := read_yaml(file)[0]).get("presets") or ()) and "profiles" not in values:
+            click.echo(f"left out: {name}: its file has no preset {preset}", err=True)
         else:
             found.append(name)
     return tuple(found)
@@ -570,12 +583,12 @@ def tables(hosts_file: Path | None) -> None:
 @commands.command()
 @click.argument("experiments", metavar="[EXPERIMENT]...", nargs=-1)
 @click.option(
-    "--profile",
+    "--preset",
     "preset",
     default="reference",
     show_default=True,
     metavar="NAME",
-    help="Only runs that this profile of their files asks for.",
+    help="Only runs that this preset of their files asks for.",
 )
 def publish(experiments: tuple[str, ...], preset: str) -> None:
     """Copy the runs of data/raw that nothing disturbed to data/reference, for committing; there they replace
@@ -589,7 +602,7 @@ def publish(experiments: tuple[str, ...], preset: str) -> None:
     from kvstudy.units import format_bytes
 
     root = project_root()
-    names = experiments or _with_profile(measured_experiments(raw_root(root)), preset)
+    names = experiments or _with_preset(measured_experiments(raw_root(root)), preset)
     asked = {
         one.experiment.name: asked_for_by(one)
         for one in _plans(tuple(root / "experiments" / f"{name}.yaml" for name in names), preset, ())
@@ -599,7 +612,7 @@ def publish(experiments: tuple[str, ...], preset: str) -> None:
         reference_root(root),
         names,
         lambda run: asked[run.path.parent.name](run),
-        f"its profile {preset}",
+        f"its preset {preset}",
     ):
         click.echo(
             f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}"

@@ -53,7 +53,7 @@ def read_parameters(executed: list[str] | None = None) -> SweepParameters:
     preset, label, resume, hosts_file, generators = (
         given.pop(name, default)
         for name, default in (
-            ("profile_name", None),
+            ("preset", None),
             ("label", ""),
             ("resume", True),
             ("hosts_file", None),

@@ -5,10 +5,7 @@ import pytest
 from kvstudy import sweep
 from kvstudy.errors import ExperimentError
 
-SWEEP = (
-    "# Defaults\nlabel = ''\nresume = True\nprofile_name = None\nrate = None\n"
-    "hosts_file = None\ngenerators = 1"
-)
+SWEEP = "# Defaults\nlabel = ''\nresume = True\npreset = None\nrate = None\nhosts_file = None\ngenerators = 1"
 
 
 def test_a_sweep_without_parameters_takes_the_main_experiment():
@@ -18,7 +15,7 @@ def test_a_sweep_without_parameters_takes_the_main_experiment():
 
 
 def test_a_sweep_hands_the_keys_to_the_experiment():
-    asked = sweep.read_parameters(["", SWEEP, "# Parameters\nrate = 5\nprofile_name = 'smoke'"])
+    asked = sweep.read_parameters(["", SWEEP, "# Parameters\nrate = 5\npreset = 'smoke'"])
     assert asked.experiment == {"rate": 5} and asked.preset == "smoke"
 
 

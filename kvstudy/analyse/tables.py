@@ -88,7 +88,7 @@ class _Held:
 @dataclass(frozen=True, eq=False)
 class Tables(_Held):
     """The tables as kvstudy.analyse.schema has them. ``source``: what they are from, for people; ``folders``:
-    run id → run folder; ``smoke_shown``, ``smoke_hidden``: experiments whose only runs are of the profile
+    run id → run folder; ``smoke_shown``, ``smoke_hidden``: experiments whose only runs are of the preset
     smoke, and those whose smoke runs gave way to others; ``own``: runs that the reader has measured;
     ``part``: how much of a page's error the words of these runs may spend, less than all where the same is
     asked of other runs too (``present.notebook``).
@@ -198,7 +198,7 @@ def study_duets(
 ) -> Duets:
     """Up-to-date tables of the launches of duets of ``experiment`` (None: of all): one's own and committed
     ones, which pages tell apart, since a duet of one's own that decides nothing takes no answer away. Those
-    of the profile smoke, which says nothing of speed, are left out. Without any launch the tables are
+    of the preset smoke, which says nothing of speed, are left out. Without any launch the tables are
     empty."""
     data = (data_root or project.project_root() / "data").resolve()
     if experiment is not None and not _is_measured(experiment, data):
@@ -225,7 +225,7 @@ def study_tables(
 ) -> Tables:
     """Up-to-date tables of ``experiment`` (None: of all): of each experiment the runs of the first of
     ``places`` that has any. So what somebody measured stands in the place of the same question's reference,
-    and only of that; what was measured with the profile smoke, which says nothing of speed, stands in
+    and only of that; what was measured with the preset smoke, which says nothing of speed, stands in
     nobody's.
 
     ``data_root``: default the project's data folder; ``spread``: who reads new runs (tidy/build.py).
@@ -317,7 +317,7 @@ def state(tidy_root: Path) -> tuple[int, int]:
 
 
 def _places(folder: Path, smoke: bool, raw: Path, reference: Path) -> set[str]:
-    """Where a run stands: raw (or smoke, of that profile), reference, or, published from here, both."""
+    """Where a run stands: raw (or smoke, of that preset), reference, or, published from here, both."""
     if not folder.is_relative_to(raw):
         return {REFERENCE}
     return {SMOKE if smoke else RAW} | (

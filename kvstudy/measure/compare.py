@@ -411,7 +411,7 @@ def duet_facts(
         "experiment": experiment.name,
         "label": label,
         "question": experiment.question,
-        "profile_name": experiment.preset,
+        "preset": experiment.preset,
         "comparison": duet.identity,
         "asked": asked,
         "launch": None,

@@ -21,7 +21,7 @@ def run_facts(
     digests: dict[str, str] | None = None,
 ) -> dict:
     """``phases``: start and stop of each in UTC; ``data_check``: counts, or None where nothing was read back;
-    ``search``: what a trial of a search says about it; ``preset``: of the experiment file's profiles
+    ``search``: what a trial of a search says about it; ``preset``: of the experiment file's presets
     the one that was asked for; ``same_percent``: below which the experiment takes two sides for the same;
     ``profiled``: from when to when a profiler ran, as far as it came; ``digests``: of the programs and the
     script when the run began, None for those of now."""
@@ -33,7 +33,7 @@ def run_facts(
         "experiment": configuration.experiment,
         "label": label,
         "question": configuration.question,
-        "profile_name": preset,
+        "preset": preset,
         "same_within_percent": same_percent,
         "outcome": outcome,
         "workload": configuration.workload,

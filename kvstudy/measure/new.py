@@ -41,7 +41,7 @@ duration: 20s          # the whole run, of which
 warm_up: 8s            # the first part is not measured
 repeats: 5
 
-profiles:
+presets:
   quick: {{duration: 5s, warm_up: 2s, repeats: 2}}
   full: {{}}
 """

@@ -31,7 +31,7 @@ class Command:
 
 
 def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...] = ()) -> list[Command]:
-    """Of files that have no such profile: none, unless no file has it; no duet where ``only`` leaves not both
+    """Of files that have no such preset: none, unless no file has it; no duet where ``only`` leaves not both
     sides."""
     found, missing = [], None
     for file in files:
@@ -39,12 +39,12 @@ def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...]
             experiment = Experiment.load(file, preset)
             compared = Experiment.load(file, preset, compared=True)
         except ExperimentError as error:
-            if "no such profile" in error.message:
+            if "no such preset" in error.message:
                 missing = missing or error
                 continue
             raise
         chosen = "".join(f" --only {word}" for word in only)
-        name, words = experiment.name, f"{file} --profile {experiment.preset}{chosen}"
+        name, words = experiment.name, f"{file} --preset {experiment.preset}{chosen}"
         question = " ".join(experiment.question.split())
         found.append(
             Command(name, question, f"kvstudy run {words}", selected(plan(experiment), only).estimated_s)

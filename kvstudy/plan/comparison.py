@@ -212,8 +212,9 @@ def changed(
     same: float | None = None,
     primary: str | None = None,
 ) -> Experiment:
-    """With what the command line says in the place of what the file says."""
-    own: dict = {"within": within} if within is not None else {}
+    """With what the command line says in the place of what the file says. Who gives the time is not held to
+    the file's number of launches."""
+    own: dict = {"within": within, "launches": None} if within is not None else {}
     if primary is not None:
         if primary not in MEASURES:
             raise ExperimentError(f"no such measure: {primary}", f"measures: {', '.join(MEASURES)}")

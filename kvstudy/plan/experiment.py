@@ -3,7 +3,7 @@ is.
 
 ``Experiment.load(path, preset)`` and ``Experiment.from_parameters(values, preset)`` either give a
 whole, possible experiment or raise ExperimentError with file, line, key and the nearest valid name. Every
-profile of a file is checked, not only the one asked for.
+preset of a file is checked, not only the one asked for.
 """
 
 import difflib
@@ -42,7 +42,7 @@ from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST
 from kvstudy.project import project_root, workloads_root
 from kvstudy.units import parse_duration_s, write_duration, write_rate
 
-# Profiles that every experiment here has; a file may have more, of any name that is not nearly one of these.
+# Presets that every experiment here has; a file may have more, of any name that is not nearly one of these.
 PRESETS = ("quick", "full", "smoke", "reference")
 _PRESET_NAME = re.compile(r"[a-z][a-z0-9-]*")
 HELPER_SCRIPTS = ("fill", "keyspace")  # beside the workloads, and none
@@ -50,7 +50,7 @@ CONNECTIONS_MAX, THREADS_MAX = 1_000_000, 1024  # of loadgen
 PORT_MAX = 65535
 Cores = Literal["apart", "shared"]  # of service and generator
 APART, SHARED = get_args(Cores)
-NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "profiles"})
+NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "presets"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
 
@@ -99,9 +99,9 @@ class Pause(Part):
 def _check_preset_name(name: Any, source: Source) -> None:
     """Any name will do, but for what is a usual name mistyped: nobody would ever ask for it."""
     if not isinstance(name, str) or not _PRESET_NAME.fullmatch(name):
-        raise refuse(("profiles", name), f"a profile's name is a word in lower case: {name!r}", source)
+        raise refuse(("presets", name), f"a preset's name is a word in lower case: {name!r}", source)
     if name not in PRESETS and difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.75):
-        raise unknown_key(("profiles", name), PRESETS, source)
+        raise unknown_key(("presets", name), PRESETS, source)
 
 
 def workload_scripts() -> list[str]:
@@ -163,8 +163,8 @@ def _profiled_runs(value: Any) -> Any:
     if isinstance(value, str) and not difflib.get_close_matches(value, events, n=1):
         raise ValueError(
             f"not one of {', '.join(events)}: {value!r}\n"
-            "`profile` says what async-profiler samples; a profile of the file is chosen by "
-            f"--profile {value}, in a notebook by -p profile_name {value}"
+            "`profile` says what async-profiler samples; a preset of the file is chosen by "
+            f"--preset {value}, in a notebook by -p preset {value}"
         )
     return {"events": value} if isinstance(value, (list, str)) else value
 
@@ -215,8 +215,8 @@ class Experiment(Part):
 
     @classmethod
     def load(cls, path: Path, preset: str | None = None, compared: bool = False) -> "Experiment":
-        """The experiment of a file. Without a profile name: ``quick`` where the file has it, else the file as
-        it stands. ``compared``: with the keys of ``compare`` in the place of its own, for a duet."""
+        """The experiment of a file. Without the name of a preset: ``quick`` where the file has it, else the
+        file as it stands. ``compared``: with the keys of ``compare`` in the place of its own, for a duet."""
         path = Path(path)
         values, source = read_yaml(path)
         if values.setdefault("name", path.stem) != path.stem:
@@ -245,7 +245,7 @@ class Experiment(Part):
             values, source = read_yaml(Path(file))
             values = _renamed(values, (), source)
             values.setdefault("name", Path(file).stem)
-            presets = values.get("profiles")
+            presets = values.get("presets")
             overrides = presets.get(preset or "quick") if isinstance(presets, dict) else None
             if isinstance(overrides, dict):  # what is none is refused with its line
                 for key in given:
@@ -257,27 +257,29 @@ class Experiment(Part):
         cls, values: dict[str, Any], preset: str | None, source: Source, compared: bool = False
     ) -> "Experiment":
         values = dict(values)
-        presets = values.pop("profiles", None) or {}
+        if "profiles" in values:  # as it was called; the nearest known key would be profile, another thing
+            raise refuse(("profiles",), "unknown key: it is called presets", source)
+        presets = values.pop("presets", None) or {}
         for ours in ("preset", "comparing"):
             if ours in values:
                 raise unknown_key((ours,), cls.keys(), source)
         _renamed(values, (), source)
         for name, overrides in presets.items() if isinstance(presets, dict) else ():
             if isinstance(overrides, dict):
-                presets = presets | {name: _renamed(dict(overrides), ("profiles", name), source)}
+                presets = presets | {name: _renamed(dict(overrides), ("presets", name), source)}
         if not isinstance(presets, dict):
             raise refuse(
-                ("profiles",),
+                ("presets",),
                 "must map names, as quick, full and smoke, to the keys that they override",
                 source,
             )
         for name, overrides in presets.items():
             _check_preset_name(name, source)
             if not isinstance(overrides, dict):
-                raise refuse(("profiles", name), "must be a mapping of keys to values", source)
+                raise refuse(("presets", name), "must be a mapping of keys to values", source)
             for key in overrides:
                 if key not in cls.keys() - NOT_OVERRIDABLE:
-                    raise unknown_key(("profiles", name, key), cls.keys() - NOT_OVERRIDABLE, source)
+                    raise unknown_key(("presets", name, key), cls.keys() - NOT_OVERRIDABLE, source)
         if preset is None and "quick" in presets:
             preset = "quick"
         if preset is not None and preset not in presets:
@@ -285,19 +287,19 @@ class Experiment(Part):
             hint = (
                 f"did you mean {near[0]}?"
                 if near
-                else f"profiles of this file: {', '.join(presets) or 'none'}"
+                else f"presets of this file: {', '.join(presets) or 'none'}"
             )
-            raise ExperimentError(f"{source.name}: no such profile: {preset}", hint)
+            raise ExperimentError(f"{source.name}: no such preset: {preset}", hint)
         whole = None
         for name in [*presets] + ([None] if preset is None else []):
             overrides = presets.get(name, {})
             source.restored()
             for key in overrides:
-                source.moved(key, ("profiles", name, key))
+                source.moved(key, ("presets", name, key))
             asked = {**values, **overrides, "preset": name}
             compare, at = (
                 asked.pop("compare", None),
-                ("profiles", name, "compare") if "compare" in overrides else ("compare",),
+                ("presets", name, "compare") if "compare" in overrides else ("compare",),
             )
             experiment = cls._validated(asked, source)
             in_a_duet = cls._validated(cls._in_a_duet(asked, compare or {}, at, source), source)
@@ -341,7 +343,7 @@ class Experiment(Part):
     @classmethod
     def keys(cls) -> frozenset[str]:
         """The keys that a file may have."""
-        return frozenset(cls.model_fields) - {"preset", "comparing"} | {"compare", "profiles"}
+        return frozenset(cls.model_fields) - {"preset", "comparing"} | {"compare", "presets"}
 
     @field_validator("expectation")
     @classmethod

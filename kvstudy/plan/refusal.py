@@ -39,7 +39,7 @@ class Source:
         self._moved: dict[str, KeyPath] = {}
 
     def moved(self, key: str, origin: KeyPath) -> None:
-        """Top-level ``key`` was taken from ``origin``: an override of a profile."""
+        """Top-level ``key`` was taken from ``origin``: an override of a preset."""
         self._moved[key] = origin
 
     def renamed(self, old: KeyPath, new: KeyPath) -> None:

@@ -82,6 +82,18 @@ def _stop(value: Any) -> Any:
     return {"signal": value} if isinstance(value, str) else value
 
 
+def _fill(value: Any) -> Any:
+    """``{directory: "{dir}"}`` says of ``directory`` which one it is; there is no other that a run has."""
+    if isinstance(value, dict) and list(value) == ["directory"]:
+        if value["directory"] in ("{dir}", {"dir": None}):  # the latter is what YAML reads without quotes
+            return "directory"
+        raise ValueError(
+            f"only the data directory of a run can be kept and restored: {value['directory']!r}\n"
+            "write fill: directory, and {dir} where the command is told its directory"
+        )
+    return value
+
+
 def _named(value: Any) -> Any:
     if not isinstance(value, str):
         return value
@@ -135,7 +147,7 @@ class SubjectSpec(Part):
     metrics: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None
     statuses: dict[HttpMethod, Statuses] | None = None
     paths: dict[HttpMethod, str] | None = None
-    fill: Literal["http", "directory"] | None = None
+    fill: Annotated[Literal["http", "directory"] | None, BeforeValidator(_fill)] = None
     files: dict[str, str] | None = None
     environment: dict[str, str] | None = None
     needs: Annotated[list[str], BeforeValidator(listed)] | None = None

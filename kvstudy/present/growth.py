@@ -21,7 +21,7 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_text, false_words, notebook, summary, words
 
 SCALE, LARGER_THAN_MEMORY, CONNECTIONS = analysed.RECORDS, analysed.DATA, analysed.CONNECTIONS
-MINUTES = 3  # of each experiment's quick profile, at most
+MINUTES = 3  # of each experiment's quick preset, at most
 _TITLES = {
     SCALE.experiment: "Records",
     LARGER_THAN_MEMORY.experiment: "Larger than memory",

@@ -108,24 +108,30 @@ def _card(
             if mine.runs.empty and not duets:
                 return None
             # Whole tables keep what was asked of them, and the sentences of the page ask the same.
-            told = tell(tables, reference, duets) if beside else tell(mine)
-            return told and replace(told, runs=told.runs or mine)
+            content = tell(tables, reference, duets) if beside else tell(mine)
+            return content and replace(content, runs=content.runs or mine)
 
         def card(tables: Tables, reference: Tables | None = None, duets: Sequence[Duet] = ()) -> Card:
-            told, own = said(tables, reference, duets if beside else ()), ""
-            if reference is not None and not beside and (told is None or told.runs.own_runs):
+            content, own = said(tables, reference, duets if beside else ()), ""
+            if reference is not None and not beside and (content is None or content.runs.own_runs):
                 theirs = said(reference, None)
-                if theirs and theirs.decides > (told.decides if told else 0):
-                    told, own = theirs, _own(told, theirs) if told else ""
-            if told is None:
+                if theirs and theirs.decides > (content.decides if content else 0):
+                    content, own = theirs, _own(content, theirs) if content else ""
+            if content is None:
                 return Card(page, question, unmeasured)
-            left = len(told.bars) > BARS_MAX
-            of = f"{told.of} ({BARS_MAX} of {len(told.bars)})" if left else told.of
-            counted = valid(told.runs.runs) if told.valid is None else told.valid
-            whose = f"{_whose(told.runs)}: " if reference is not None else ""
+            left = len(content.bars) > BARS_MAX
+            of = f"{content.of} ({BARS_MAX} of {len(content.bars)})" if left else content.of
+            counted = valid(content.runs.runs) if content.valid is None else content.valid
+            whose = f"{_whose(content.runs)}: " if reference is not None else ""
             badges = (f"{whose}{counted}",) if counted else ()
             return Card(
-                page, question, told.answer, of, tuple(told.bars)[:BARS_MAX], (*badges, *told.doubts), own
+                page,
+                question,
+                content.answer,
+                of,
+                tuple(content.bars)[:BARS_MAX],
+                (*badges, *content.doubts),
+                own,
             )
 
         return card
@@ -133,10 +139,10 @@ def _card(
     return rule
 
 
-def _own(told: _CardContent, theirs: _CardContent) -> str:
+def _own(content: _CardContent, theirs: _CardContent) -> str:
     """What the reader's own runs say beside the reference's answer, which decides more."""
-    begun = claim_text.less(told.runs.own_runs, told.decides, theirs.decides)
-    return f"{begun}: {told.answer.removeprefix(CANNOT_TELL.capitalize()).lstrip(': ')}"
+    begun = claim_text.less(content.runs.own_runs, content.decides, theirs.decides)
+    return f"{begun}: {content.answer.removeprefix(CANNOT_TELL.capitalize()).lstrip(': ')}"
 
 
 def _whose(tables: Tables) -> str:

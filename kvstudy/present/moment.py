@@ -47,7 +47,7 @@ _HOLES = (
 
 def shown(tables: Tables, worst: str | None = None) -> HTML:
     """The fragment; a line of text when no run has anything to show."""
-    run_ids = [*_profiled(tables)[: RUNS_MAX - 1], *([worst] if worst else [])]
+    run_ids = [*_profiled(tables)[: RUNS_MAX - bool(worst)], *([worst] if worst else [])]
     if not run_ids:
         return HTML("<p>No profiled run. Experiments with <code>profile: [cpu, alloc]</code> make them.</p>")
     runs = [_describe_run(tables.only([run_id])) for run_id in run_ids]

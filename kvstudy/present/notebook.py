@@ -54,7 +54,7 @@ _first_seen: dict = {}  # tidy folder → its state when this kernel last looked
 
 def tables(experiment: str | None = None, label: str | None = None, smoke: bool = False) -> Tables:
     """Tables of one experiment and one label (None: every label); ``source`` says whether they are the
-    reader's own runs. With ``smoke`` his runs of the profile smoke are among these, which else give way to
+    reader's own runs. With ``smoke`` his runs of the preset smoke are among these, which else give way to
     any others.
 
     Without a name: the experiment ``reproduce`` if it was measured, else the one measured last.
@@ -262,7 +262,7 @@ def _of_unknown_programs(found: Tables) -> str:
 
 
 def _of_smoke(found: Tables) -> str:
-    """What a reader must know of runs of the profile smoke, shown or not; empty where there are none."""
+    """What a reader must know of runs of the preset smoke, shown or not; empty where there are none."""
     shown, hidden = (
         [f"`{name}`" for name in names if name in set(found.runs["experiment"])]
         for names in (found.smoke_shown, found.smoke_hidden)
@@ -274,7 +274,7 @@ def _of_smoke(found: Tables) -> str:
     )
     return text + (
         (
-            f" Your runs of {words.several(hidden)} with the profile `smoke` are left out: they prove that "
+            f" Your runs of {words.several(hidden)} with the preset `smoke` are left out: they prove that "
             "everything works, not how fast it is."
         )
         if hidden

@@ -249,7 +249,7 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
     if frame.empty:
         return missing(
             "No configuration has valid runs of both sides.",
-            "kvstudy run experiments/handler.yaml --profile reference",
+            "kvstudy run experiments/handler.yaml --preset reference",
             ["word", "workload", "measure", "ratio"],
         )
     return said_once(frame, _WHERE)
@@ -278,7 +278,7 @@ def options(rows: pd.DataFrame) -> pd.DataFrame:
     if frame.empty:
         return missing(
             "No option was varied yet.",
-            "kvstudy run experiments/handler.yaml --profile reference",
+            "kvstudy run experiments/handler.yaml --preset reference",
             ["word", "experiment", "measure", "ratio"],
         )
     return said_once(frame, _WHERE)
@@ -316,7 +316,7 @@ def searches(tables: Tables) -> pd.DataFrame:
     if not rows:
         return missing(
             "No search for a stable rate was measured.",
-            "kvstudy run experiments/report-1.yaml --profile reference",
+            "kvstudy run experiments/report-1.yaml --preset reference",
             ["experiment", "workload", "trial", "offered"],
         )
     return pd.DataFrame(rows)
@@ -339,7 +339,7 @@ def held_shares(trials: Tables) -> pd.DataFrame:
     if not rows:
         return missing(
             "No search for a stable rate was measured.",
-            "kvstudy run experiments/report-1.yaml --profile reference",
+            "kvstudy run experiments/report-1.yaml --preset reference",
             ["search", "offered", "P(held)", "held"],
         )
     return said_once(pd.DataFrame(rows), ["search"])
@@ -481,7 +481,7 @@ def interventions(found: pd.DataFrame) -> pd.DataFrame:
     if found.empty:
         return missing(
             "Nothing was held off yet, so nothing can be called a cause.",
-            "kvstudy run experiments/tail-intervention.yaml --profile reference",
+            "kvstudy run experiments/tail-intervention.yaml --preset reference",
             columns,
         )
     return pd.DataFrame(

@@ -67,7 +67,7 @@ def publish(
     for name in names:
         sealed = sealed_runs(raw_root / name)
         runs = [run for run in sealed if (not run.is_smoke if _is_duet(run) else asked_for(run))]
-        measure = f"kvstudy run experiments/{name}.yaml --profile reference --resume --retries 2"
+        measure = f"kvstudy run experiments/{name}.yaml --preset reference --resume --retries 2"
         if not runs:
             raise RunFolderError(
                 f"no run to publish: experiment={name} sealed={len(sealed)}, none of them of {asked}", measure

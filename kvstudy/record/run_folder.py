@@ -63,7 +63,7 @@ _PACKED_OF_DUETS = re.compile(
 )
 SEAL = "SHA256SUMS"
 PARTIAL_SUFFIX = ".partial"
-SMOKE = "smoke"  # the profile that proves that everything works, not how fast it is
+SMOKE = "smoke"  # the preset that proves that everything works, not how fast it is
 REQUIRED_FACTS = frozenset(
     {
         "schema_version",
@@ -159,9 +159,9 @@ class SealedRun:
 
     @property
     def is_smoke(self) -> bool:
-        """Whether it was asked for by the profile ``smoke`` of its experiment; False for runs that do not
-        say."""
-        return self.facts.get("profile_name") == SMOKE
+        """Whether it was asked for by the preset ``smoke`` of its experiment; ``profile_name`` says
+        it in older ones."""
+        return SMOKE in (self.facts.get("preset"), self.facts.get("profile_name"))
 
     @cached_property
     def machine(self) -> dict:

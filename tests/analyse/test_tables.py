@@ -113,13 +113,13 @@ def test_smoke_runs_take_nobodys_place(make_run, tmp_path):
     make_run.root = data / "reference"
     make_run("a", experiment="rates")
     make_run.root = data / "raw"
-    make_run("b", experiment="rates", profile_name="smoke")
-    make_run("c", experiment="tail", profile_name="smoke")
+    make_run("b", experiment="rates", profile_name="smoke")  # as older runs say it
+    make_run("c", experiment="tail", preset="smoke")
     found = tables.study_tables(data)
     assert (found.source, found.runs["run_id"].tolist()) == ("data/raw (tail) and data/reference", ["a", "c"])
     assert (found.smoke_shown, found.smoke_hidden) == (("tail",), ("rates",))
     assert tables.study_tables(data, "rates", places=tables.ALL_OWN).runs["run_id"].tolist() == ["b"]
-    make_run("d", experiment="rates", profile_name="quick")
+    make_run("d", experiment="rates", preset="quick")
     own = tables.study_tables(data, "rates")
     assert (own.source, own.runs["run_id"].tolist(), own.smoke_hidden) == ("data/raw", ["d"], ("rates",))
 

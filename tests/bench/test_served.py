@@ -45,7 +45,7 @@ def test_a_service_is_filled_and_loaded_and_nothing_is_left_of_it(project, serve
 @pytest.mark.machine
 def test_a_duet_of_the_service_and_the_empty_handler_is_measured(project):
     file = bench_programs.ROOT / "service" / "bench" / "bench-service.yaml"
-    asked = project.kvstudy("compare", file, "--profile", "smoke", "--within", "10m", code=UNDISTURBED)
+    asked = project.kvstudy("compare", file, "--preset", "smoke", code=UNDISTURBED)
     code, out, err = project.finished(asked)
     assert code == 0, err
     runs = sealed_runs(project.raw)

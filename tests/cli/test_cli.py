@@ -59,7 +59,7 @@ def test_help_names_every_command():
 
 
 def test_plan_shows_runs_order_and_duration_and_starts_nothing():
-    answer = kvstudy("plan", "experiments/reproduce.yaml", "--profile", "smoke")
+    answer = kvstudy("plan", "experiments/reproduce.yaml", "--preset", "smoke")
     assert answer.returncode == 0, answer.stderr
     assert "reproduce (smoke): How fast do PUT and GET answer" in answer.stdout
     assert " runs (" in answer.stdout and "repeat 1/1" in answer.stdout
@@ -67,7 +67,7 @@ def test_plan_shows_runs_order_and_duration_and_starts_nothing():
 
 def test_several_files_are_summed_up_first_and_planned_one_after_the_other():
     files = [str(path.relative_to(PROJECT)) for path in sorted((PROJECT / "experiments").glob("*.yaml"))]
-    answer = kvstudy("plan", *files, "--profile", "reference")
+    answer = kvstudy("plan", *files, "--preset", "reference")
     lines = answer.stdout.splitlines()
     assert answer.returncode == 0, answer.stderr
     assert re.fullmatch(
@@ -84,18 +84,18 @@ def test_duets_are_planned_beside_runs_and_so_is_the_most_that_they_take():
         "experiments/reproduce.yaml",
         "--duets",
         "experiments/wal.yaml",
-        "--profile",
+        "--preset",
         "quick",
         "--total",
     )
     told = r"reproduce, wal: \d+ runs and 1 duet, about \d+m \d+s in all, at most \d+m \d+s, builds apart\n"
     assert answer.returncode == 0 and re.fullmatch(told, answer.stdout), answer.stdout + answer.stderr
-    alone = kvstudy("plan", "experiments/noise.yaml", "--duets", "experiments/wal.yaml", "--profile", "full")
+    alone = kvstudy("plan", "experiments/noise.yaml", "--duets", "experiments/wal.yaml", "--preset", "full")
     assert "wal: wal=always beside wal=interval: unique_put; a launch takes about" in alone.stdout
 
 
 def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
-    dry = ["make", "--dry-run", "reproduce", "PROFILE=quick"]
+    dry = ["make", "--dry-run", "reproduce", "PRESET=quick"]
     printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
     (asked,) = re.findall(r"kvstudy (plan .*--total)$", printed, re.MULTILINE)
     told = kvstudy(*asked.split()).stdout
@@ -108,12 +108,12 @@ def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
 
 
 def test_make_reproduce_names_what_only_longer_measurements_decide_of_every_page():
-    dry = ["make", "--dry-run", "reproduce", "PROFILE=quick"]
+    dry = ["make", "--dry-run", "reproduce", "PRESET=quick"]
     printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
-    (named,) = re.findall(r"kvstudy plan (.*) --profile full --commands;", printed)
+    (named,) = re.findall(r"kvstudy plan (.*) --preset full --commands;", printed)
     of_pages = ["saturation", "peers", "scale", "connections", "larger-than-memory", "grid", "noise", "wrk2"]
     assert {f"experiments/{name}.yaml" for name in of_pages} <= set(named.split())
-    answer = kvstudy("plan", *named.split(), "--profile", "full", "--commands")
+    answer = kvstudy("plan", *named.split(), "--preset", "full", "--commands")
     assert answer.returncode == 0, answer.stderr
     for name in of_pages:
         assert re.search(rf"^ *[\dhms ]+  kvstudy run experiments/{name}.yaml ", answer.stdout, re.MULTILINE)
@@ -125,7 +125,7 @@ def test_make_reproduce_names_it_after_the_pages_were_written_and_not_where_they
     program.write_text(f'#!/bin/sh\necho "called $1"\n[ "$1" = report ] && exit {3 * fails}\nexit 0\n')
     program.chmod(0o755)
     made = subprocess.run(
-        ["make", "-o", ".venv/ready", "reproduce", "PROFILE=quick", f"KVSTUDY={program}"],
+        ["make", "-o", ".venv/ready", "reproduce", "PRESET=quick", f"KVSTUDY={program}"],
         cwd=PROJECT,
         capture_output=True,
         text=True,
@@ -143,17 +143,17 @@ def test_the_number_of_real_duets_is_that_of_its_own_variables():
 
 def test_the_commands_that_measure_files_are_told_with_their_times():
     files = ["experiments/wal.yaml", "experiments/put-get.yaml", "experiments/report-1.yaml"]
-    answer = kvstudy("plan", *files, "--profile", "full", "--commands")
+    answer = kvstudy("plan", *files, "--preset", "full", "--commands")
     lines = answer.stdout.splitlines()
     assert answer.returncode == 0 and len(lines) == 4, answer.stdout + answer.stderr
-    assert "kvstudy run experiments/wal.yaml --profile full" in lines[0]
-    assert "kvstudy compare experiments/wal.yaml --profile full" in lines[1]
+    assert "kvstudy run experiments/wal.yaml --preset full" in lines[0]
+    assert "kvstudy compare experiments/wal.yaml --preset full" in lines[1]
     assert re.match(r" *(\d+h )?\d+m", lines[0]) and lines[3].endswith("at most 1 ms?")
 
 
 def test_total_leaves_the_list_of_runs_out():
     answer = kvstudy(
-        "plan", "experiments/reproduce.yaml", "experiments/report-2.yaml", "--profile", "full", "--total"
+        "plan", "experiments/reproduce.yaml", "experiments/report-2.yaml", "--preset", "full", "--total"
     )
     assert re.fullmatch(
         r"reproduce, report-2: \d+ runs, about \dh \d+m in all, builds apart\n", answer.stdout
@@ -210,10 +210,16 @@ def test_error_of_kvstudy_itself_is_one_line_and_its_traceback_is_asked_for(proj
     assert "Traceback" in answers[1].stderr
 
 
-def test_mistyped_option_is_answered_with_the_usage():
-    answer = kvstudy("plan", "experiments/reproduce.yaml", "--profil", "smoke")
+def test_an_option_by_its_older_name_is_told_the_newer_one():
+    answer = kvstudy("plan", "experiments/reproduce.yaml", "--profile", "smoke")
     assert answer.returncode == 2
-    assert "--profile" in answer.stderr and "Traceback" not in answer.stderr
+    assert answer.stderr.splitlines()[-1] == "Error: --profile is called --preset: --preset smoke"
+
+
+def test_mistyped_option_is_answered_with_the_usage():
+    answer = kvstudy("plan", "experiments/reproduce.yaml", "--prese", "smoke")
+    assert answer.returncode == 2
+    assert "--preset" in answer.stderr and "Traceback" not in answer.stderr
 
 
 def test_outside_a_project_the_error_says_what_a_project_is(tmp_path):
@@ -354,9 +360,9 @@ def test_options_that_exclude_each_other_are_refused_together(project, typed, to
     assert not list(project.rglob("*.yaml"))
 
 
-def test_commands_of_a_profile_that_no_file_has_are_refused():
-    answer = kvstudy("plan", "experiments/wal.yaml", "--commands", "--profile", "nope")
-    assert answer.returncode == 2 and "wal.yaml: no such profile: nope\n" in answer.stderr
+def test_commands_of_a_preset_that_no_file_has_are_refused():
+    answer = kvstudy("plan", "experiments/wal.yaml", "--commands", "--preset", "nope")
+    assert answer.returncode == 2 and "wal.yaml: no such preset: nope\n" in answer.stderr
 
 
 @pytest.mark.parametrize("command", ["run", "compare"])

@@ -43,6 +43,22 @@ def test_a_program_that_is_there_and_cannot_run_is_missing_with_its_reason(progr
     )
 
 
+def test_peers_that_are_not_here_are_told_with_the_packages_that_hold_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor._peers() == doctor.Check(
+        "peers",
+        doctor.OK,
+        "not here: nginx, webdis, redis-server (only for make peers; apt-get install nginx-light webdis "
+        "redis-server)",
+    )
+    for name in ("nginx", "webdis"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    assert doctor._peers().observed == (
+        "not here: redis-server (only for make peers; apt-get install redis-server)"
+    )
+
+
 def test_maven_is_asked_with_the_jdk_that_the_build_uses_and_a_wrong_java_home_is_named(
     program, monkeypatch, tmp_path
 ):

@@ -7,7 +7,7 @@ import pytest
 
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.errors import ExperimentError
-from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, comparisons
+from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, changed, comparisons
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.refusal import read_yaml
 
@@ -63,6 +63,13 @@ def test_the_time_of_a_duet_is_that_of_its_launches_within_what_it_may_take(tmp_
     assert seven.estimated_s == seven.fill_s + 7 * seven.launch_s
     assert one(launches=7, within="1m").estimated_s == one().fill_s + 60
     assert LEAST_LAUNCHES == FIRST_LOOK
+
+
+def test_who_gives_the_time_is_not_held_to_the_number_of_launches_of_the_file(tmp_path):
+    few = experiment(tmp_path, service={"handler": ["selector", "workers"]}, compare={"launches": 7})
+    assert changed(few).comparing.launches == changed(few, same=3.0).comparing.launches == 7
+    longer = changed(few, within=1200.0).comparing
+    assert (longer.launches, longer.within) == (None, 1200.0)
 
 
 def test_three_values_need_a_baseline_and_then_make_two_duets(tmp_path):
@@ -203,7 +210,7 @@ def test_the_size_of_values_makes_sides_where_they_are_read_only(tmp_path):
     )
 
 
-def test_compare_holds_other_values_of_the_experiments_keys_and_a_profile_another_compare(tmp_path):
+def test_compare_holds_other_values_of_the_experiments_keys_and_a_preset_another_compare(tmp_path):
     values = {
         "service": {"handler": ["selector", "workers", "virtual"]},
         "rate": [1000, 2000],
@@ -214,7 +221,7 @@ def test_compare_holds_other_values_of_the_experiments_keys_and_a_profile_anothe
     quick = experiment(
         tmp_path,
         **values,
-        profiles={
+        presets={
             "quick": {"compare": {"rate": 1000, "service": {"handler": ["selector", "virtual"]}, "pairs": 4}}
         },
     )
@@ -293,11 +300,11 @@ def test_what_was_asked_tells_sides_programs_and_rules_apart_but_not_the_time_al
 @pytest.mark.parametrize(
     "file", [file for file in EXPERIMENTS if "compare" in read_yaml(file)[0]], ids=lambda file: file.stem
 )
-def test_every_experiment_with_compare_makes_duets_in_every_profile(file):
+def test_every_experiment_with_compare_makes_duets_in_every_preset(file):
     values, _ = read_yaml(file)
-    for profile in [*values.get("profiles", {})]:
+    for preset in [*values.get("presets", {})]:
         builds = ("main", ".") if file.stem == "put-get" else None
-        assert comparisons(Experiment.load(file, profile, compared=True), builds=builds)
+        assert comparisons(Experiment.load(file, preset, compared=True), builds=builds)
 
 
 def test_only_options_that_are_about_threads_are_compared_on_all_cores():
@@ -306,7 +313,7 @@ def test_only_options_that_are_about_threads_are_compared_on_all_cores():
         values, _ = read_yaml(file)
         if "compare" not in values:
             continue
-        for profile in values["profiles"]:
-            cores = Experiment.load(file, profile, compared=True).cores
-            runs = Experiment.load(file, profile).cores
-            assert cores == ("shared" if file.stem in about_threads else runs), (file.stem, profile)
+        for preset in values["presets"]:
+            cores = Experiment.load(file, preset, compared=True).cores
+            runs = Experiment.load(file, preset).cores
+            assert cores == ("shared" if file.stem in about_threads else runs), (file.stem, preset)

@@ -46,7 +46,7 @@ def line_of(tmp_path, key: str) -> int:
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
-def test_committed_experiment_is_whole_in_every_profile(path):
+def test_committed_experiment_is_whole_in_every_preset(path):
     experiment = Experiment.load(path)
     assert experiment.name == path.stem
     assert experiment.question and experiment.expectation
@@ -227,46 +227,53 @@ def test_impossible_combination_is_refused_with_its_values(tmp_path, change, wit
     assert words in refused(tmp_path, change, without).message
 
 
-def test_every_profile_is_checked_not_only_the_one_asked_for(tmp_path):
-    error = refused(tmp_path, {"profiles": {"quick": {"repeats": 1}, "full": {"duration": "1s"}}})
+def test_every_preset_is_checked_not_only_the_one_asked_for(tmp_path):
+    error = refused(tmp_path, {"presets": {"quick": {"repeats": 1}, "full": {"duration": "1s"}}})
     assert "warm_up must be shorter than duration" in error.message
 
 
 @pytest.mark.parametrize(
-    ("profiles", "words", "hint"),
+    ("presets", "words", "hint"),
     [
-        ({"quik": {}}, "profiles: unknown key: quik", "did you mean quick?"),
-        ({"refrence": {}}, "profiles: unknown key: refrence", "did you mean reference?"),
-        ({"My profile": {}}, "a profile's name is a word in lower case: 'My profile'", None),
-        ({7: {}}, "a profile's name is a word in lower case: 7", None),
-        ({"quick": {"repeat": 1}}, "profiles.quick: unknown key: repeat", "did you mean repeats?"),
-        ({"quick": {"question": "another?"}}, "profiles.quick: unknown key: question", None),
-        ({"quick": 5}, "profiles.quick: must be a mapping", None),
+        ({"quik": {}}, "presets: unknown key: quik", "did you mean quick?"),
+        ({"refrence": {}}, "presets: unknown key: refrence", "did you mean reference?"),
+        ({"My preset": {}}, "a preset's name is a word in lower case: 'My preset'", None),
+        ({7: {}}, "a preset's name is a word in lower case: 7", None),
+        ({"quick": {"repeat": 1}}, "presets.quick: unknown key: repeat", "did you mean repeats?"),
+        ({"quick": {"question": "another?"}}, "presets.quick: unknown key: question", None),
+        ({"quick": 5}, "presets.quick: must be a mapping", None),
     ],
 )
-def test_mistyped_profile_is_refused(tmp_path, profiles, words, hint):
-    error = refused(tmp_path, {"profiles": profiles})
+def test_mistyped_preset_is_refused(tmp_path, presets, words, hint):
+    error = refused(tmp_path, {"presets": presets})
     assert words in error.message
     assert hint is None or error.hint == hint
 
 
-def test_wrong_value_in_a_profile_is_named_with_the_line_of_the_profile(tmp_path):
-    error = refused(tmp_path, {"profiles": {"quick": {"warm_up": "ten"}}})
+def test_presets_by_their_older_name_are_told_the_newer_one(tmp_path):
+    error = refused(tmp_path, {"profiles": {"quick": {"repeats": 1}}})
+    assert error.message.endswith(
+        f":{line_of(tmp_path, 'profiles')}: profiles: unknown key: it is called presets"
+    )
+
+
+def test_wrong_value_in_a_preset_is_named_with_the_line_of_the_preset(tmp_path):
+    error = refused(tmp_path, {"presets": {"quick": {"warm_up": "ten"}}})
     lines = (tmp_path / "trial.yaml").read_text().splitlines()
     assert lines[int(error.message.split(":")[1]) - 1].strip() == "warm_up: ten"
 
 
-def test_profile_overrides_and_quick_is_the_default(tmp_path):
-    values = WHOLE | {"profiles": {"quick": {"repeats": 1}, "full": {"repeats": 9}}}
+def test_preset_overrides_and_quick_is_the_default(tmp_path):
+    values = WHOLE | {"presets": {"quick": {"repeats": 1}, "full": {"repeats": 9}}}
     assert load(tmp_path, values).repeats == 1
     assert load(tmp_path, values, preset="full").repeats == 9
-    with pytest.raises(ExperimentError, match="no such profile: ful") as caught:
+    with pytest.raises(ExperimentError, match="no such preset: ful") as caught:
         load(tmp_path, values, preset="ful")
     assert caught.value.hint == "did you mean full?"
 
 
-def test_a_profile_may_have_any_name_of_its_own(tmp_path):
-    values = WHOLE | {"profiles": {"overnight": {"repeats": 40}, "reference": {"repeats": 9}}}
+def test_a_preset_may_have_any_name_of_its_own(tmp_path):
+    values = WHOLE | {"presets": {"overnight": {"repeats": 40}, "reference": {"repeats": 9}}}
     assert load(tmp_path, values).repeats == 2, "without quick the file as it stands"
     assert [load(tmp_path, values, preset=name).repeats for name in ("overnight", "reference")] == [
         40,
@@ -352,10 +359,13 @@ def test_a_workload_of_ones_own_needs_its_script_and_its_method(tmp_path, monkey
     assert load(tmp_path, WHOLE | {"workload": "my_own", "method": "PUT"}).workload[0].script == ["my_own"]
 
 
-def test_a_profile_of_the_file_given_as_what_is_profiled_is_told_how_it_is_chosen():
+def test_a_preset_of_the_file_given_as_what_is_profiled_is_told_how_it_is_chosen():
     with pytest.raises(ExperimentError) as caught:
         Experiment.from_parameters(WHOLE | {"profile": "smoke"})
-    assert caught.value.hint.endswith("by --profile smoke, in a notebook by -p profile_name smoke")
+    assert caught.value.hint == (
+        "`profile` says what async-profiler samples; a preset of the file is chosen by --preset smoke, in a "
+        "notebook by -p preset smoke"
+    )
     with pytest.raises(ExperimentError) as caught:
         Experiment.from_parameters(WHOLE | {"profile": "cpuu"})
     assert caught.value.hint == "did you mean cpu?"
@@ -375,8 +385,8 @@ def test_unknown_parameter_of_a_notebook_is_refused():
 
 
 @pytest.mark.parametrize("preset", ["quick", None], ids=["named", "by-default"])
-def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_profile(tmp_path, preset):
-    load(tmp_path, WHOLE | {"profiles": {"quick": {"repeats": 7, "duration": "4s"}}})
+def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_preset(tmp_path, preset):
+    load(tmp_path, WHOLE | {"presets": {"quick": {"repeats": 7, "duration": "4s"}}})
     experiment = Experiment.from_parameters(
         {"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1}, preset
     )
@@ -505,13 +515,13 @@ def test_a_time_to_spin_is_given_to_loadgen_without_its_blanks(tmp_path):
 
 
 MERGING = """
-profiles:
+presets:
   quick: &quick {repeats: 3, duration: 9s, warm_up: 5s}
   full: {<<: *quick, repeats: 9}
 """
 
 
-def test_a_profile_may_be_merged_from_another_one(tmp_path):
+def test_a_preset_may_be_merged_from_another_one(tmp_path):
     text = plain_yaml.safe_dump(WHOLE) + MERGING
     full = load(tmp_path, text=text, preset="full")
     assert (full.repeats, full.duration, full.warm_up) == (9, 9.0, 5.0)
@@ -520,9 +530,9 @@ def test_a_profile_may_be_merged_from_another_one(tmp_path):
     assert f"trial.yaml:{line_of(tmp_path, 'full')}: warm_up: warm_up must be shorter" in caught.value.message
 
 
-def test_a_profile_of_nothing_is_refused_with_its_line_also_beside_parameters(tmp_path):
-    refused(tmp_path, {"profiles": {"quick": None}})
+def test_a_preset_of_nothing_is_refused_with_its_line_also_beside_parameters(tmp_path):
+    refused(tmp_path, {"presets": {"quick": None}})
     with pytest.raises(ExperimentError) as caught:
         Experiment.from_parameters({"experiment_file": str(tmp_path / "trial.yaml"), "repeats": 1})
-    told = f"trial.yaml:{line_of(tmp_path, 'quick')}: profiles.quick: must be a mapping of keys to values"
+    told = f"trial.yaml:{line_of(tmp_path, 'quick')}: presets.quick: must be a mapping of keys to values"
     assert caught.value.message.endswith(told)

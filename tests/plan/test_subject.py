@@ -90,6 +90,11 @@ def configurations(tmp_path, **change):
             "write {dir}",
         ),
         (
+            COMMAND | {"fill": {"directory": "/var/lib/x"}},
+            "subject.fill: only the data directory of a run can be kept and restored: '/var/lib/x'",
+            "write fill: directory, and {dir} where",
+        ),
+        (
             {"build": "main", "memory": "1g"},
             "subject.memory: our own service has no memory",
             "write service: {memory: …}",
@@ -170,13 +175,13 @@ def test_what_cannot_be_measured_is_refused_with_its_key_and_line(tmp_path, subj
     assert hint is None or error.hint.startswith(hint)
 
 
-def test_server_is_the_older_name_of_subject_also_in_a_profile_and_is_refused_beside_it(tmp_path):
+def test_server_is_the_older_name_of_subject_also_in_a_preset_and_is_refused_beside_it(tmp_path):
     assert (
         load(tmp_path, WHOLE | {"server": "empty"}).subject
         == load(tmp_path, WHOLE | {"subject": "empty"}).subject
     )
     assert (
-        load(tmp_path, WHOLE | {"profiles": {"full": {"server": "empty"}}}, preset="full").subject[0].label
+        load(tmp_path, WHOLE | {"presets": {"full": {"server": "empty"}}}, preset="full").subject[0].label
         == "empty"
     )
     assert (
@@ -241,7 +246,8 @@ def test_an_address_is_neither_filled_nor_asked_for_it_unless_it_says_so(tmp_pat
 
 
 def test_only_what_is_filled_once_and_restored_is_planned_as_a_fill(tmp_path):
-    for change, fills in (({}, 0), ({"fill": "directory"}, 1)):
+    named = {"directory": "{dir}"}
+    for change, fills in (({}, 0), ({"fill": "directory"}, 1), ({"fill": named}, 1)):
         assert (
             len(
                 plan(

@@ -132,6 +132,16 @@ def test_stacks_become_one_tree():
     assert profile["leaf"] == [1, 2, 1] and profile["block"] == [0, 0, 3]
 
 
+@pytest.mark.parametrize("with_worst", [False, True])
+def test_as_many_runs_are_there_to_choose_from_as_fit_with_the_worst_one_or_without(
+    tables, monkeypatch, with_worst
+):
+    profiled = list(tables.runs.loc[tables.runs["profiled"], "run_id"])[: moment.RUNS_MAX]
+    worst = tables.runs.loc[~tables.runs["profiled"], "run_id"].iloc[-1] if with_worst else None
+    monkeypatch.setattr(moment, "_profiled", lambda _tables: profiled)
+    assert len(profiled) == len(stored(moment.shown(tables, worst).data)["runs"]) == moment.RUNS_MAX
+
+
 def test_without_a_profiled_run_there_is_a_line_instead():
     stall = study_tables(experiment="stall", progress=False, places=REFERENCE_ALONE)
     assert "No profiled run" in moment.shown(stall).data

@@ -24,14 +24,14 @@ def test_scalability_is_read_off_the_service_and_not_off_the_empty_server(monkey
     assert set(notebook.closed_loop_runs().runs["server"]) == {"kv-service"}
 
 
-def test_runs_of_the_profile_smoke_are_named_shown_or_not():
+def test_runs_of_the_preset_smoke_are_named_shown_or_not():
     found = replace(sample_tables(profiled=False), smoke_shown=("other", "sample"), smoke_hidden=())
     assert (
         "**Smoke runs:** those of `sample` prove that everything works, not how fast it is."
         in notebook.source(found).data
     )
     assert (
-        "Your runs of `sample` with the profile `smoke` are left out"
+        "Your runs of `sample` with the preset `smoke` are left out"
         in notebook.source(replace(found, smoke_shown=(), smoke_hidden=("sample",))).data
     )
     assert "moke" not in notebook.source(replace(found, smoke_shown=("other",))).data
@@ -141,7 +141,7 @@ def test_a_table_without_rows_says_what_is_missing_and_the_command_that_measures
     nothing_held_off = summary.interventions(intervention.interventions(empty_tables()))
     assert notebook.show(nothing_held_off).data == (
         "Nothing was held off yet, so nothing can be called a cause. Measure it: `kvstudy run "
-        "experiments/tail-intervention.yaml --profile reference`."
+        "experiments/tail-intervention.yaml --preset reference`."
     )
     for frame in (summary.searches(empty_tables()), summary.held_shares(empty_tables())):
         assert "kvstudy run experiments/report-1.yaml" in notebook.show(frame).data

@@ -1,5 +1,5 @@
 """Runs that are no repeats of one another share no median, whoever asks: each rule is asked with a second
-configuration planted, the shorter window of another profile."""
+configuration planted, the shorter window of another preset."""
 
 from dataclasses import replace
 

@@ -101,13 +101,13 @@ def test_an_experiment_without_a_run_that_was_asked_for_is_told_so_and_replaces_
     measured("rates", "run-1")
     with pytest.raises(
         RunFolderError,
-        match="^no run to publish: experiment=rates sealed=1, none of them of its profile reference\n",
+        match="^no run to publish: experiment=rates sealed=1, none of them of its preset reference\n",
     ):
         publish(
             tmp_path / "raw",
             tmp_path / "reference",
             asked_for=lambda _run: False,
-            asked="its profile reference",
+            asked="its preset reference",
         )
     assert ids(tmp_path) == []
 
@@ -198,12 +198,12 @@ def launch(tmp_path):
     return seal
 
 
-def test_every_launch_of_a_duet_is_copied_whatever_profile_is_published_but_none_of_a_smoke_test(
+def test_every_launch_of_a_duet_is_copied_whatever_preset_is_published_but_none_of_a_smoke_test(
     launch, tmp_path
 ):
     launch("rates", "duet-1")
     launch("rates", "duet-2", steal=0.3)
-    launch("rates", "duet-3", profile_name="smoke")
+    launch("rates", "duet-3", preset="smoke")
     publish(tmp_path / "raw", tmp_path / "reference", asked_for=lambda run: False)
     assert ids(tmp_path) == ["duet-1", "duet-2"] and verify_all(tmp_path / "reference") == []
     files = {path.name for path in (tmp_path / "reference" / "rates" / "duet-1").iterdir()}
@@ -246,11 +246,11 @@ def project(tmp_path, monkeypatch):
     return root
 
 
-def test_without_names_what_has_no_file_or_no_such_profile_is_named_and_left_out(
+def test_without_names_what_has_no_file_or_no_such_preset_is_named_and_left_out(
     measured, project, tmp_path, capsys
 ):
-    for name, profiles in (("rates", {"reference": {"repeats": 1}}), ("mine", {"quick": {"repeats": 1}})):
-        asked = {key: value for key, value in TRIAL.items() if key != "name"} | {"profiles": profiles}
+    for name, presets in (("rates", {"reference": {"repeats": 1}}), ("mine", {"quick": {"repeats": 1}})):
+        asked = {key: value for key, value in TRIAL.items() if key != "name"} | {"presets": presets}
         (project / "experiments" / f"{name}.yaml").write_text(json.dumps(asked))
     planned = plan(Experiment.load(project / "experiments" / "rates.yaml", "reference")).runs[0]
     measured("rates", "run-1", identity=planned.identity())
@@ -259,10 +259,10 @@ def test_without_names_what_has_no_file_or_no_such_profile_is_named_and_left_out
     cli.publish.callback((), "reference")
     assert ids(tmp_path) == ["run-1"]
     assert capsys.readouterr().err.splitlines() == [
-        "left out: mine: its file has no profile reference",
+        "left out: mine: its file has no preset reference",
         f"left out: warm-up: there is no {project / 'experiments' / 'warm-up.yaml'}",
     ]
-    with pytest.raises(ExperimentError, match="no such profile: reference"):
+    with pytest.raises(ExperimentError, match="no such preset: reference"):
         cli.publish.callback(("mine",), "reference")
 
 

@@ -163,7 +163,7 @@ def test_a_peer_that_no_one_here_wrote_is_filled_loaded_and_read_back(project, n
         shutil.copytree(path, target) if path.is_dir() else shutil.copy(path, target)
     peers = project.root / "experiments" / "peers.yaml"
     code, _, err = project.finished(
-        project.kvstudy("run", peers, "--profile", "smoke", "--only", f"subject={name}")
+        project.kvstudy("run", peers, "--preset", "smoke", "--only", f"subject={name}")
     )
     assert code == 0, err
     runs = {run.facts["method"]: run for run in sealed_runs(project.raw)}

@@ -29,7 +29,7 @@ _ATTEMPTS = 3  # while another process replaces the parts
 
 
 class Stored:
-    """``folders``: run id → run folder; ``smoke``: the runs of the profile smoke. KvstudyError when tables
+    """``folders``: run id → run folder; ``smoke``: the runs of the preset smoke. KvstudyError when tables
     were never built."""
 
     def __init__(self, tidy_root: Path):

@@ -24,7 +24,7 @@ def held_by_rate(trials: Tables) -> go.Figure:
     if not searched:
         return nothing(
             "no search has a trial that says anything",
-            "Measure one: kvstudy run experiments/report-1.yaml --profile reference",
+            "Measure one: kvstudy run experiments/report-1.yaml --preset reference",
         )
     figure = panel_grid([one.name for one, _ in searched], "offered rate", "share of trials that hold it")
     for index, (_, shares) in enumerate(searched):

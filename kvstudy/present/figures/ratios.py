@@ -29,7 +29,7 @@ APART = (
 NAME_LETTERS = 58
 _NO_PAIR = "no configuration has valid runs of both sides"
 _RATIOS = {
-    False: "Ratio of medians over runs with its 95 % bootstrap interval",
+    False: "Ratio of medians over runs with the 95 % interval of its t test",
     True: "Ratio over the launches of a duet, or of medians over runs, with its 95 % interval",
 }
 MEASURE_COLOURS = {
@@ -93,7 +93,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
         figure,
         "Ratio of each measure, one side over the other",
         finding,
-        "Ratio of medians over runs with its 95 % bootstrap interval; left of 1 is lower, green is "
+        "Ratio of medians over runs with the 95 % interval of its t test; left of 1 is lower, green is "
         f"better.{few}{apart}{outcomes}{false_words.of_comparisons(compared)}",
     )
 
@@ -162,7 +162,7 @@ def decided(compared: pd.DataFrame) -> go.Figure:
     top = top[(top["measure"] != INVALID) & (top["word"] != CANNOT_TELL)]
     count, top = len(top), _on_a_screen(top)
     if top.empty:
-        return nothing("no option is decided yet", "More repeats may decide one: --profile full")
+        return nothing("no option is decided yet", "More repeats may decide one: --preset full")
     top = top.iloc[np.log(top["ratio"]).abs().argsort(kind="stable")]
     names = [f"{row.after_name}, {row.workload}: {row.measure}" for row in top.itertuples()]
     names = [

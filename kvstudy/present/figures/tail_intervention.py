@@ -18,7 +18,7 @@ def interventions(found: pd.DataFrame) -> go.Figure:
     if found.empty:
         return nothing(
             "nothing was held off yet",
-            "Measure it: kvstudy run experiments/tail-intervention.yaml --profile reference",
+            "Measure it: kvstudy run experiments/tail-intervention.yaml --preset reference",
         )
     rows, figure = found.iloc[::-1], go.Figure()
     names = [row_name(row) for row in rows.itertuples()]

@@ -24,7 +24,7 @@ from kvstudy.plan.search import Found, search_stable_rate
 KNEE_RPS = 11_250.0
 SIZES = {
     "": Search(method="bisect", objective=Objective(mean="1ms"), lowest_rate=500, highest_rate=100_000),
-    # of report-1 and report-4, profiles quick and reference
+    # of report-1 and report-4, presets quick and reference
     "to 30 % in 12 trials": Search(
         method="bisect",
         objective=Objective(mean="1ms"),
