@@ -86,7 +86,7 @@ def check_data(
     parts = [
         part
         for part in (
-            _read_back(subject.url, expected, len(written)) if expected else None,
+            _read_back(subject.url, configuration.spec, expected, len(written)) if expected else None,
             _counted(subject, configuration, answers),
         )
         if part
@@ -107,7 +107,7 @@ def check_sample(
     )
     written = _written(loads, sample)
     expected = filled | written
-    return _read_back(url, expected, len(written)) if expected else None
+    return _read_back(url, loads[0].spec, expected, len(written)) if expected else None
 
 
 def _written(loads: Sequence[Configuration], sample: Iterable[Mapping]) -> dict[str, Expected]:
@@ -166,8 +166,8 @@ def _filled(configuration: Configuration, seed: int) -> dict[str, Expected]:
     }
 
 
-def _read_back(url: str, expected: Mapping[str, Expected], written: int) -> DataCheck:
-    missing = wrong = 0
+def _read_back(url: str, spec: SubjectSpec, expected: Mapping[str, Expected], written: int) -> DataCheck:
+    missing, wrong, found = 0, 0, spec.statuses_of("GET")
     connection = HTTPConnection(url.removeprefix("http://"), timeout=10)
     try:
         for target, right in expected.items():
@@ -176,7 +176,7 @@ def _read_back(url: str, expected: Mapping[str, Expected], written: int) -> Data
             body = answer.read()
             if answer.status == 404:
                 missing += not right.absent
-            elif answer.status != 200 or not right.present or _digest(body) not in right.bodies:
+            elif answer.status not in found or not right.present or _digest(body) not in right.bodies:
                 wrong += 1
     except (OSError, HTTPException) as error:
         raise RunFailed(f"data check could not read back: GET {target}: {error!r}") from error

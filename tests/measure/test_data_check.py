@@ -40,7 +40,7 @@ def server():
                 if asked.path == "/v0/entities"
                 else records.get(parse_qs(asked.query)["id"][0])
             )
-            self.send_response(200 if value is not None else 404)
+            self.send_response(self.server.found if value is not None else 404)
             self.send_header("Content-Length", str(len(value or b"")))
             self.end_headers()
             self.wfile.write(value or b"")
@@ -49,7 +49,7 @@ def server():
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.records = {}
+        running.records, running.found = {}, 200
         running.daemon_threads = True
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield running
@@ -151,6 +151,15 @@ def test_sampled_writes_that_are_there_pass(server):
 def test_every_sampled_write_that_is_not_there_is_missing_however_many_answers_were_lost(server):
     server.records = records(range(0, 900, 2))
     assert check(server, configuration("put"), writes(range(100)), lost=1000) == DataCheck(100, 50, 0, 100)
+
+
+def test_a_subject_may_say_that_it_answers_get_with_another_status_and_then_200_is_wrong(server):
+    subject = {"url": "http://127.0.0.1:1", "statuses": {"GET": 203}}
+    server.records = records(range(100))
+    for status, wrong in ((203, 0), (200, 100)):
+        server.found = status
+        found = check(server, configuration("put", subject=subject), writes(range(100)))
+        assert found == DataCheck(100, 0, wrong, 100)
 
 
 @pytest.mark.parametrize("body", [b"", b"k000000000000007 other letters"])
