@@ -241,9 +241,9 @@ def _evidence(
 
 
 def _records_events(facts: dict) -> bool:
-    """A command with `jvm: true`; our own service, too, but there a failure fails the run."""
+    """A command or an address with `jvm: true`; our own service, too, but there a failure fails the run."""
     noted = facts.get("subject") or {}
-    return "command" in noted and bool(noted.get("jvm"))
+    return bool(noted.get("jvm"))
 
 
 def _profiled_share(facts: dict) -> float | None:

@@ -60,7 +60,8 @@ class Command:
         if self._program is None:
             raise ToolMissing(
                 f"no such program: {self.spec.command[0]}: needed by subject {self.name}",
-                "install it, or write its path; a path that begins with {root} is the project's own",
+                "install it, or write its path; a path that begins with {root} is the project's own; kvstudy "
+                "doctor says what else is missing",
             )
         for needed in self.spec.needs or []:
             if shutil.which(needed) is None and not ("/" in needed and self._template(needed).exists()):
@@ -200,7 +201,6 @@ class LiveCommand:
     def __init__(self, command: Command, launched: Launched, place: Place, adoption: Adoption):
         self._command, self._launched, self._place, self._adoption = command, launched, place, adoption
         self._recording: jvm.Attached | None = None
-        self._recorded = False
         self._scraper: Scraper | None = None
         self._fault: str | None = None
         self._stopped = False
@@ -275,9 +275,7 @@ class LiveCommand:
         rule = self._command.spec.stop
         signal, time_s = Signals[f"SIG{rule.signal}"], rule.time if timeout_s is None else timeout_s
         if self._recording and self._launched.exit_code is None:
-            with suppress(RunFailed):  # then there is no recording, and the run says so
-                self._recording.end()
-                self._recorded = True
+            self._recording.end()
         code = self._launched.stop(time_s, signal)
         self._adoption.end_escaped()
         expected = (0, 128 + signal, -signal) if rule.exit is None else tuple(rule.exit)
@@ -297,9 +295,7 @@ class LiveCommand:
         return self._fault
 
     def evidence(self) -> Evidence:
-        found = (
-            jvm.evidence(self._place.file(jvm.RECORDING), self._command.jdk) if self._recorded else Evidence()
-        )
+        found = self._recording.evidence() if self._recording else Evidence()
         found = replace(found, memory_group=self._launched.memory_group)
         return replace(found, counters=self._scraper.counters) if self._scraper else found
 

@@ -2,13 +2,15 @@
 what it is."""
 
 import socket
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from signal import Signals
 from urllib.parse import urlsplit
 
 import psutil
 
-from kvstudy.errors import KvstudyError, RunFailed
+from kvstudy.errors import FormatError, KvstudyError, RunFailed
 from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
@@ -35,11 +37,11 @@ class Address:
     digest = None
     keeps_data = True
     products: tuple[Path, ...] = ()
-    scratch: tuple[str, ...] = ()
 
     def __init__(self, spec: SubjectSpec, root: Path, jdk: Jdk | None):
         self.spec, self.root, self.jdk = spec, root, jdk
         self.name = spec.label
+        self.scratch = (jvm.RECORDING,) if jdk else ()
         self.url = spec.url.rstrip("/")
 
     def check(self, profiled: bool) -> None:
@@ -52,6 +54,8 @@ class Address:
                 f"subject says jvm: true, but what answers at {self.url} is no JVM: pid={held[0]}",
                 "leave jvm out",
             )
+        if profiled and self.jdk:
+            jvm.check_profiler(self.root)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -62,7 +66,13 @@ class Address:
         ip, why = self._reached()
         if why:
             raise RunFailed(f"service is not there: {why}")
-        return LiveAddress(self, ip)
+        live = LiveAddress(self, ip, place)
+        try:
+            live.begin()
+        except BaseException:
+            live.stop()
+            raise
+        return live
 
     def holders(self, ip: str) -> tuple[int, ...]:
         """Of its port, where that is of this machine; without those that only hand on to another process."""
@@ -93,13 +103,26 @@ class LiveAddress:
     whose CPU is then not known.
     """
 
-    def __init__(self, address: Address, ip: str):
+    def __init__(self, address: Address, ip: str, place: Place):
         self._address = address
         self._holders = address.holders(ip)
+        self._jvm_pid = next(filter(is_jvm, self._holders), None) if address.jdk else None
+        self._recording: jvm.Attached | None = None
+        self._scraper: Scraper | None = None
+        self._place = place
         self.url = address.url
-        self._scraper = Scraper(self.url + address.spec.metrics) if address.spec.metrics else None
-        if self._scraper:
+
+    def begin(self) -> None:
+        """What its JVM will not tell, since it is in a container or another user's, is not recorded."""
+        if path := self._address.spec.metrics:
+            self._scraper = Scraper(self.url + path)
             self._scraper.begin()
+        if self._jvm_pid and not self._place.filling:
+            recording = jvm.Attached(self._address.jdk, self._jvm_pid, self._place.file(jvm.RECORDING))
+            recording.forget()
+            with suppress(RunFailed):
+                recording.begin()
+                self._recording = recording
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -107,8 +130,7 @@ class LiveAddress:
 
     @property
     def profiler(self) -> AttachedProfiler | None:
-        found = next(filter(is_jvm, self._holders), None) if self._address.jdk else None
-        return jvm.profiler(self._address.jdk, self._address.root, found) if found else None
+        return jvm.profiler(self._address.jdk, self._address.root, self._jvm_pid) if self._jvm_pid else None
 
     def check_alive(self, doing: str) -> None:
         if self._holders and not any(map(psutil.pid_exists, self._holders)):
@@ -131,7 +153,15 @@ class LiveAddress:
     def stop(self, timeout_s: float | None = None) -> str | None:
         if self._scraper:
             self._scraper.end()
+        if self._recording and not self._recording.is_written and psutil.pid_exists(self._recording.pid):
+            self._recording.end()
+            if not self._recording.is_written:
+                self._recording.forget()
         return None
 
     def evidence(self) -> Evidence:
-        return Evidence(counters=self._scraper.counters) if self._scraper else Evidence()
+        found = Evidence()
+        if self._recording:
+            with suppress(FormatError):  # it was written where we cannot read it
+                found = self._recording.evidence()
+        return replace(found, counters=self._scraper.counters) if self._scraper else found

@@ -326,6 +326,11 @@ def _profiler(start: str, stop: str) -> dict:
         ),
         ("events_recorded", "PASS", {"subject": {"command": ["java"], "jvm": True}}),
         (
+            "events_recorded",
+            "WARN",
+            {"subject": {"url": "http://h:1", "jvm": True}, "without": ["events.json"]},
+        ),
+        (
             "profile_whole",
             "FAIL",
             {"profile": ["cpu"], "profiler": _profiler("20:42:27.000", "20:42:31.010")},

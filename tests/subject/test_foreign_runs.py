@@ -4,6 +4,7 @@ recorded, and what is said when it fails."""
 import json
 import shutil
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -224,6 +225,45 @@ def test_our_service_as_a_command_with_a_jvm_gives_recording_and_profile_as_the_
             "written": 0,
         }
         assert {"gc", "safepoints"} <= set(json.loads(run.text("events.json")))
+    (profiled,) = [run for run in runs if run.facts["profile"]]
+    assert "one/nio" in profiled.text("cpu.collapsed")
+
+
+def test_a_jvm_at_an_address_is_recorded_and_profiled_and_no_recording_stays_in_it(project, tmp_path):
+    (tmp_path / "store").mkdir()
+    java, jar = find_jdk().tool("java"), str(service_jar(PROJECT))
+    ours = {
+        "command": [java, "-Xmx128m", "-jar", jar, "--port", "{port}", "--dir", "{dir}"],
+        "ready": {"line": "ready: http"},
+    }
+    place = Place(tmp_path / "store", tmp_path)
+    live = Command(SubjectSpec.model_validate(ours), tmp_path, None).launch(place)
+
+    def jcmd(*words: str) -> str:
+        return subprocess.run(
+            [find_jdk().tool("jcmd"), str(live.pids[0]), *words], capture_output=True, text=True, check=True
+        ).stdout
+
+    try:
+        jcmd("JFR.start", "name=kvstudy")  # as a run leaves it that was killed
+        asked = experiment(
+            project,
+            subject={"url": live.url, "name": "there", "jvm": True},
+            profile=["cpu"],
+            duration="3s",
+            warm_up="1s",
+        )
+        code, _, err = project.finished(project.kvstudy("run", asked))
+        assert code == 0, err
+        assert "No available recordings" in jcmd("JFR.check")
+    finally:
+        assert live.stop() is None
+    runs = sealed_runs(project.raw)
+    assert len(runs) == 2
+    for run in runs:
+        assert {"gc", "safepoints"} <= set(json.loads(run.text("events.json")))
+        verdicts = {check["check"]: check["verdict"] for check in observe(run)["validity"]}
+        assert verdicts["events_recorded"] == "PASS" and not run.has("service.jfr")
     (profiled,) = [run for run in runs if run.facts["profile"]]
     assert "one/nio" in profiled.text("cpu.collapsed")
 

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,19 +84,35 @@ def evidence(recording: Path, jdk: Jdk) -> Evidence:
     return Evidence(read.events, read.counters)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Attached:
-    """A recording in a JVM that we did not start with our flags. RunFailed where jcmd cannot reach it."""
+    """A recording in a JVM that we did not start with our flags. ``is_written``: it has been ended, and may
+    be read."""
 
     jdk: Jdk
     pid: int
     recording: Path
+    is_written: bool = False
 
     def begin(self) -> None:
+        """RunFailed where jcmd cannot reach it."""
         self._jcmd("JFR.start", "name=kvstudy", f"settings={RECORDING_SETTINGS}", f"maxsize={RECORDING_MAX}")
 
+    def forget(self) -> None:
+        """One that is going on in a JVM that outlives the run: a killed run left it, or it cannot be
+        written."""
+        with suppress(RunFailed):
+            self._jcmd("JFR.stop", "name=kvstudy")
+
     def end(self) -> None:
-        self._jcmd("JFR.stop", "name=kvstudy", f"filename={self.recording.resolve()}")
+        """Where jcmd cannot reach it any more, or the JVM may not write there, there is no recording, and the
+        run says so."""
+        with suppress(RunFailed):
+            self._jcmd("JFR.stop", "name=kvstudy", f"filename={self.recording.resolve()}")
+            self.is_written = True
+
+    def evidence(self) -> Evidence:
+        return evidence(self.recording, self.jdk) if self.is_written else Evidence()
 
     def _jcmd(self, *words: str) -> None:
         command, *options = words
