@@ -14,7 +14,7 @@ SHELL := /bin/bash
 
 # The benchmarks and the longer tests stand at the end.
 .PHONY: help setup build test test-python test-rust test-java test-hosts smoke reproduce reference reference-plan peers compare lab html picture verify clean lock doctor \
-        bench-engine engine-costs soundness tail-causes duet-power violations bench-analysis bench-scaling bench-service bench-short-turns bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
+        bench-engine engine-costs soundness tail-causes duet-power independent-runs violations bench-analysis bench-scaling bench-service bench-short-turns bench-socket-calls bench-stalled bench-awake bench-loadgen bench-redis bench-tail bench-value-size fuzz-service hostile-service kill-service failures metamorphic soak-service soak-engine
 
 help: ## this list
 	@printf 'kvstudy: a performance study that anyone can run again\n\n'
@@ -220,6 +220,9 @@ tail-causes: build ## plant three causes of slow answers in real runs: is each o
 
 duet-power: build ## real duets of nothing and of planted changes: which words are said? (4 h: CHANGED=5 of each change, UNCHANGED=10 of nothing, of GET and of PUT; BUSY=1: of nothing, while you work here); goes on from tests/planted/duet-power.jsonl
 	$(BIN)/python tests/planted/duet_power.py --changed $(or $(CHANGED),5) --unchanged $(or $(UNCHANGED),10) --within $(WITHIN) $(if $(ONLY),--only $(ONLY)) $(if $(BUSY),--busy) --write tests/planted/duet-power.md
+
+independent-runs: build ## how wide is a duet's interval beside that of independent runs of the same hour and as much time? (1 h; EACH=3 of GET and of PUT); goes on from tests/planted/independent-runs.jsonl
+	$(BIN)/python tests/planted/independent_runs.py --each $(or $(EACH),3) --write tests/planted/independent-runs.md
 
 violations: build ## real runs made to break each rule of validity: does each check notice? (about 1 min)
 	$(BIN)/python -m pytest -q -s tests/planted/violations.py

@@ -63,6 +63,7 @@ SHORT = {
     "counted": "300ms",
     "profile": [],
 }
+LOAD = {"service": {"memtable_bytes": "4m", "handler": "selector"}, "connections": 4, "threads": 1}
 # Launches differ little in CPU (0.6 %), pairs of slices of a launch much (8 to 10 %, more with flushes): a
 # longer launch tells more for its time than two short ones, whose start and warm-up are paid twice. So does
 # p99: one pause of 3 ms is 60 requests, as many as a slice may have beyond it.
@@ -126,7 +127,7 @@ class Result:
 class Outcome:
     """What one finished duet said: a line of the file of outcomes. ``launches``: all that were begun;
     ``at_most``: how many it might have had, None where only the time ended it; ``pairs``: of slices of each;
-    ``widths``: by measure, see ``_widths``; ``is_quiet``: nobody worked on the machine meanwhile."""
+    ``widths``: by measure, see ``widths_of``; ``is_quiet``: nobody worked on the machine meanwhile."""
 
     kind: str
     workload: str
@@ -361,7 +362,7 @@ def outcome_of(
     widths = {
         measure: width
         for measure in (launches.P50, launches.CPU)
-        if (width := _widths(duet, measure)) is not None
+        if (width := widths_of(duet, measure)) is not None
     }
     return Outcome(
         kind=kind.name,
@@ -415,15 +416,13 @@ def planned(
     compare_as |= {"launches": most} if (most := _at_most(kind, given)) else {}
     compare_as |= tiny if given.tiny else {}
     experiment = Experiment.from_parameters(
-        {
+        LOAD
+        | {
             "name": NAME,
             "question": "Does a duet see what was planted?",
             "expectation": "In 9 of 10 duets.",
-            "service": {"memtable_bytes": "4m", "handler": "selector"},
             "jvm": {"heap": "128m", "options": [f"-javaagent:{agent}=burn=0"]},
             "workload": workload,
-            "connections": 4,
-            "threads": 1,
             "cores": given.cores,
             "rate": 500 if given.tiny else given.rate,
             "fill": {"records": 2_000 if given.tiny else 300_000, "methods": ["GET", "PUT"]},
@@ -593,7 +592,7 @@ def _burned_ns(outcome: Outcome) -> int:
     return int(outcome.planted.split(",")[0].removeprefix("burn="))
 
 
-def _widths(duet: Duet, measure: str) -> tuple[float, float] | None:
+def widths_of(duet: Duet, measure: str) -> tuple[float, float] | None:
     """Half widths of t intervals of the mean log ratio: of launches as pairs, and of the sides' values as
     independent heaps (Welch)."""
     ratios = duet.tables.ratios
@@ -603,9 +602,15 @@ def _widths(duet: Duet, measure: str) -> tuple[float, float] | None:
         return None
     a, b = (np.log(rows[side].to_numpy(dtype=float)) for side in ("a", "b"))
     pairs = stats.t.isf(0.025, count - 1) * rows["log_ratio"].std(ddof=1) / count**0.5
+    return (float(pairs), width_of_heaps(a, b)) if pairs > 0 else None
+
+
+def width_of_heaps(a: np.ndarray, b: np.ndarray) -> float:
+    """Half the t interval (95 %) of the difference of the means of two equally large heaps (Welch)."""
+    count = len(a)
     of_a, of_b = a.var(ddof=1) / count, b.var(ddof=1) / count
     freedom = (of_a + of_b) ** 2 / ((of_a**2 + of_b**2) / (count - 1))
-    return (float(pairs), float(stats.t.isf(0.025, freedom) * (of_a + of_b) ** 0.5)) if pairs > 0 else None
+    return float(stats.t.isf(0.025, freedom) * (of_a + of_b) ** 0.5)
 
 
 if __name__ == "__main__":
