@@ -105,16 +105,15 @@ class Histogram:
 
     @property
     def mean_us(self) -> float:
-        return float(self._middle_us @ self.counts / self.total) if self.total else math.nan
+        return int(self._middle_us @ self.counts) / self.total if self.total else math.nan
 
     @property
     def stdev_us(self) -> float:
-        """Over the recorded values, not a sample's estimate."""
-        return (
-            math.sqrt(float((self._middle_us - self.mean_us) ** 2 @ self.counts) / self.total)
-            if self.total
-            else math.nan
-        )
+        """Over the recorded values, not a sample's estimate. The sum is exact: in which order BLAS adds
+        depends on the processor, and tables have the same bytes whoever makes them."""
+        if not self.total:
+            return math.nan
+        return math.sqrt(math.fsum((self._middle_us - self.mean_us) ** 2 * self.counts) / self.total)
 
     @property
     def _middle_us(self) -> np.ndarray:

@@ -1,6 +1,9 @@
 """Against the reference library: whatever it records and encodes, we read with the same numbers."""
 
+import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -109,3 +112,28 @@ def test_samples_beyond_a_percentile_are_counted_not_estimated():
 def test_a_damaged_histogram_is_an_error_never_an_empty_one(damage):
     with pytest.raises(ValueError, match="histogram|HdrHistogram"):
         hdr.decode(damage(encoded(range(1, 5000, 7))))
+
+
+SPREADS = """
+import numpy as np
+from kvstudy.record.hdr import Histogram, Layout
+draw = np.random.default_rng(1)
+for _ in range(50):
+    indices = np.unique(draw.integers(50, 9000, 800))
+    one = Histogram(Layout(1, 86_400_000_000, 3), indices, draw.integers(1, 500, len(indices)))
+    print(repr(one.mean_us), repr(one.stdev_us))
+"""
+
+
+def test_mean_and_spread_are_the_same_to_the_last_bit_on_every_kind_of_processor():
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", SPREADS],
+            env=os.environ | {"OPENBLAS_CORETYPE": kind},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for kind in ("Prescott", "Haswell")
+    }
+    assert len(said) == 1
