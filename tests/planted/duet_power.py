@@ -609,6 +609,8 @@ def width_of_heaps(a: np.ndarray, b: np.ndarray) -> float:
     """Half the t interval (95 %) of the difference of the means of two equally large heaps (Welch)."""
     count = len(a)
     of_a, of_b = a.var(ddof=1) / count, b.var(ddof=1) / count
+    if of_a + of_b == 0:
+        return 0.0  # what is resolved in whole microseconds may be the same in all
     freedom = (of_a + of_b) ** 2 / ((of_a**2 + of_b**2) / (count - 1))
     return float(stats.t.isf(0.025, freedom) * (of_a + of_b) ** 0.5)
 

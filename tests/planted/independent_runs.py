@@ -185,16 +185,24 @@ def table(known: list[Compared]) -> list[str]:
         cells = [f"{one.duet_s:.0f}", f"{one.runs_s:.0f}"]
         for measure in MEASURES:
             of_duet, of_runs = one.widths[measure]
-            cells += [f"{of_duet:.1%}", f"{of_runs:.1%}", f"{of_runs / of_duet:.1f}"]
+            wider = f"{of_runs / of_duet:.1f}" if of_runs else ""
+            cells += [f"{of_duet:.1%}", f"{of_runs:.1%}", wider]
         lines.append(f"| {one.workload} | {' | '.join(cells)} |")
     times = {
-        measure: [one.widths[measure][1] / one.widths[measure][0] for one in known] for measure in MEASURES
+        measure: [runs / duet for one in known for duet, runs in [one.widths[measure]] if runs]
+        for measure in MEASURES
     }
     told = (
-        f"{measure} {statistics.median(found):.1f} ({min(found):.1f} to {max(found):.1f})"
+        f"{measure} {statistics.median(found):.1f} ({min(found):.1f} to {max(found):.1f}), of {len(found)}"
         for measure, found in times.items()
+        if found
     )
-    return [*lines, "", f"Times as wide, median and range of {len(known)}: {'; '.join(told)}."]
+    return [
+        *lines,
+        "",
+        f"Times as wide, median and range: {'; '.join(told)}. Runs resolve a median in whole microseconds: "
+        "where it was the same in all of them their interval has no width.",
+    ]
 
 
 if __name__ == "__main__":
