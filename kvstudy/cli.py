@@ -717,9 +717,10 @@ def build(test_java: bool) -> None:
     from kvstudy.hosts.session import Session
     from kvstudy.measure import build as builder
     from kvstudy.project import work_root
+    from kvstudy.subject.builds import build_service
 
     if test_java:
-        builder.build_service(project_root(), test=True)
+        build_service(project_root(), test=True)
     else:
         builder.build(project_root(), alone=lambda: Session(work_root(project_root())))
 

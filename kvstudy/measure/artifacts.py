@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 
 from kvstudy import __version__
+from kvstudy.building import changed_source
 from kvstudy.errors import RunFailed, ToolMissing
-from kvstudy.measure.build import changed_source
-from kvstudy.measure.builds import Build, build_of, check_revisions
 from kvstudy.measure.generator import generator_path
 from kvstudy.measure.script import script_digest
 from kvstudy.plan.run_plan import Configuration, Plan
 from kvstudy.project import loadgen_binary, workloads_root
+from kvstudy.subject.builds import Build, build_of, check_revisions
 from kvstudy.subject.catalogue import subject_of
 from kvstudy.subject.protocol import Subject
 

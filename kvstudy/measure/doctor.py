@@ -16,7 +16,7 @@ import psutil
 from kvstudy.errors import ToolMissing
 from kvstudy.hosts import memory_group
 from kvstudy.measure import awake, limits
-from kvstudy.measure.build import CARGO_HINT, MAVEN_HINT
+from kvstudy.measure.build import CARGO_HINT
 from kvstudy.project import (
     empty_server_jar,
     jfr_converter_jar,
@@ -25,6 +25,7 @@ from kvstudy.project import (
     service_jar,
     work_root,
 )
+from kvstudy.subject.builds import MAVEN_HINT
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.units import format_bytes
 

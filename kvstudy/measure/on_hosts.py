@@ -19,13 +19,13 @@ from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.remote import RemoteHost
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.base_station import BaseStation
-from kvstudy.measure.builds import Build
 from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.station import Station
 from kvstudy.plan.comparison import Comparison
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, workloads_root
+from kvstudy.subject.builds import Build
 
 LOADGEN = "loadgen"
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from served import run
 
 from kvstudy.errors import KvstudyError
-from kvstudy.measure.builds import check_revisions
 from kvstudy.measure.compare import DuetInProgress, compare
 from kvstudy.measure.duet_table import table_lines
 from kvstudy.plan.comparison import SIDES, changed, comparisons
@@ -27,6 +26,7 @@ from kvstudy.project import project_root
 from kvstudy.record import process_series
 from kvstudy.record.duet import side_file, slices_of
 from kvstudy.record.run_folder import SealedRun
+from kvstudy.subject.builds import check_revisions
 from kvstudy.units import parse_duration_s
 
 FILE = Path(__file__).with_name("bench-tail.yaml")

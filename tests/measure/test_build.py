@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from kvstudy import building
 from kvstudy.errors import KvstudyError, ToolMissing
 from kvstudy.hosts.process import wait_until
 from kvstudy.measure import build as builder
@@ -44,21 +45,21 @@ def test_nothing_is_built_when_all_products_are_newer_than_their_sources(tree, m
 @pytest.mark.parametrize("source", ["src/Main.java", "pom.xml"])
 def test_changed_source_is_built_again(tree, source):
     os.utime(tree / "service" / source, (3000, 3000))
-    assert not builder.is_up_to_date(tree / "service", (service_jar(tree),))
-    assert builder.is_up_to_date(tree / "loadgen", (loadgen_binary(tree),))
+    assert not building.is_up_to_date(tree / "service", (service_jar(tree),))
+    assert building.is_up_to_date(tree / "loadgen", (loadgen_binary(tree),))
 
 
 def test_a_source_that_is_saved_while_its_build_goes_on_is_newer_than_what_it_makes(tree):
     products = (service_jar(tree),)
     source = tree / "service/src/Main.java"
-    with builder.noted(tree / "service", products):
+    with building.noted(tree / "service", products):
         time.sleep(0.05)
         source.write_text("saved by an editor")
         time.sleep(0.05)
-    assert not builder.is_up_to_date(tree / "service", products)
-    with builder.noted(tree / "service", products):
+    assert not building.is_up_to_date(tree / "service", products)
+    with building.noted(tree / "service", products):
         time.sleep(0.05)
-    assert builder.is_up_to_date(tree / "service", products)
+    assert building.is_up_to_date(tree / "service", products)
 
 
 def test_a_source_that_is_deleted_or_replaced_by_an_older_one_is_built_again(tree):
@@ -66,22 +67,22 @@ def test_a_source_that_is_deleted_or_replaced_by_an_older_one_is_built_again(tre
     more = tree / "service/src/More.java"
     more.write_text("")
     for change in (more.unlink, lambda: os.utime(tree / "service/src/Main.java", (500, 500))):
-        with builder.noted(tree / "service", products):
+        with building.noted(tree / "service", products):
             pass
-        assert builder.is_up_to_date(tree / "service", products)
+        assert building.is_up_to_date(tree / "service", products)
         change()
-        assert not builder.is_up_to_date(tree / "service", products)
+        assert not building.is_up_to_date(tree / "service", products)
         assert (
-            builder.changed_source(tree / "service", products[0])
+            building.changed_source(tree / "service", products[0])
             == "one below service/ was deleted or replaced"
         )
     os.utime(products[0])
-    assert builder.is_up_to_date(tree / "service", products), "built by hand since then"
+    assert building.is_up_to_date(tree / "service", products), "built by hand since then"
 
 
 def test_missing_product_is_built_again(tree):
     profiler_library(tree).unlink()
-    assert not builder.is_up_to_date(tree / "service", (service_jar(tree), profiler_library(tree)))
+    assert not building.is_up_to_date(tree / "service", (service_jar(tree), profiler_library(tree)))
 
 
 def test_missing_cargo_is_named_with_what_installs_it(tree, monkeypatch):
@@ -111,7 +112,7 @@ def test_an_interrupted_build_is_ended_with_all_that_it_started():
     words = ["sh", "-c", "sleep 60 & echo $!; wait"]
     with (
         pytest.raises(KeyboardInterrupt),
-        builder._ended_with_us(
+        building._ended_with_us(
             subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
         ) as maven,
     ):

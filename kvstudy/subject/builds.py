@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvstudy.building import is_up_to_date, noted, run_build
 from kvstudy.errors import KvstudyError, ToolMissing
-from kvstudy.measure.build import build_service, is_up_to_date, noted
-from kvstudy.project import jfr_converter_jar, profiler_library, service_jar, work_root
+from kvstudy.project import empty_server_jar, jfr_converter_jar, profiler_library, service_jar, work_root
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.subject.kv_service import jar_digest
 
@@ -35,6 +35,7 @@ JAR_ENDING = ".jar"
 UNKNOWN = "unknown"
 JAR_HINT = "the path of a kv-service.jar, from the project's folder; or a revision, which is built"
 GIT_TIMEOUT_S = 120
+MAVEN_HINT = "install it: apt-get install maven (Debian, Ubuntu) or conda install maven"
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,25 @@ class Build:
     jar: Path
     revision: str
     dirty: bool
+
+
+def products(root: Path) -> tuple[Path, ...]:
+    """What a build of the service makes, the main one first."""
+    return service_jar(root), empty_server_jar(root), profiler_library(root), jfr_converter_jar(root)
+
+
+def build_service(root: Path, test: bool = False) -> None:
+    jdk = find_jdk()
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ToolMissing("no Maven: mvn is not on PATH", MAVEN_HINT)
+    goals = ["verify"] if test else ["package", "-DskipTests"]
+    run_build(
+        [maven, "--batch-mode", "--file", str(root / "service" / "pom.xml"), *goals],
+        jdk.environment(),
+        f"service: mvn {goals[0]} (JDK {jdk.version})",
+        echo=test,
+    )
 
 
 def built(revision: str, root: Path) -> Path:
@@ -75,9 +95,9 @@ def build_of(revision: str, root: Path) -> Build:
 def _of_checkout(root: Path, builds: Path) -> Build:
     """A copy, so that a build in the meantime cannot change what is measured."""
     with _alone(builds / "checkout.lock"):
-        products = (service_jar(root), profiler_library(root), jfr_converter_jar(root))
-        if not is_up_to_date(root / "service", products):
-            with noted(root / "service", products):
+        needed = (service_jar(root), profiler_library(root), jfr_converter_jar(root))
+        if not is_up_to_date(root / "service", needed):
+            with noted(root / "service", needed):
                 build_service(root)
         folder = builds / f"checkout-{jar_digest(service_jar(root))}"
         if not (folder / JAR).is_file():

@@ -14,8 +14,8 @@ import pytest
 
 from kvstudy.errors import KvstudyError
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.builds import build_of, built, check_revisions
 from kvstudy.project import jfr_converter_jar, profiler_library, service_jar
+from kvstudy.subject.builds import build_of, built, check_revisions
 
 # What Maven does here: a jar of the sources, a line per build, and a failure where the source says so.
 MVN = """#!{python}
@@ -223,7 +223,7 @@ def test_what_a_killed_build_of_another_revision_left_goes_unless_it_is_still_bu
 
 def test_two_at_once_build_it_once_and_a_killed_build_is_made_again(repository):
     code = (
-        "from pathlib import Path; from kvstudy.measure.builds import built; print(built('HEAD', "
+        "from pathlib import Path; from kvstudy.subject.builds import built; print(built('HEAD', "
         f"Path({str(repository.root)!r})))"
     )
     both = [
