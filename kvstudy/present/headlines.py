@@ -477,7 +477,7 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
 
 def _apart(of_changes: Sequence[Claim]) -> list[str]:
     """A name for each: its variant, and of two of one variant also the workload, then the connections, where
-    these differ."""
+    these differ. Two lines have no room for the name of an option beside them, where its value is a word."""
     places = [claim.subject for claim in of_changes]
     labels = [claim.variant for claim in of_changes]
     for more in (
@@ -490,7 +490,7 @@ def _apart(of_changes: Sequence[Claim]) -> list[str]:
             f"{label}, {also}" if label in differs else label
             for label, also in zip(labels, more, strict=True)
         ]
-    return labels
+    return [re.sub(r"^[a-z_]+=(?=[a-z]+, )", "", label) for label in labels]
 
 
 def _by_measure_and_size(claim: Claim) -> tuple[int, float]:

@@ -224,9 +224,9 @@ def test_changes_of_one_option_are_told_apart_by_workload_and_connections():
     ]
     assert headlines._apart(changes) == [
         "wal=always",
-        "handler=workers, PUT",
-        "handler=workers, GET, 16 connections",
-        "handler=workers, GET, 64 connections",
+        "workers, PUT",
+        "workers, GET, 16 connections",
+        "workers, GET, 64 connections",
     ]
 
 
@@ -237,8 +237,8 @@ def test_what_two_changes_share_does_not_tell_them_apart():
         for connections in (16, 64)
     ]
     assert headlines._apart(changes) == [
-        "handler=workers, 16 connections",
-        "handler=workers, 64 connections",
+        "workers, 16 connections",
+        "workers, 64 connections",
     ]
 
 
