@@ -142,7 +142,7 @@ verify: setup ## recompute the checksums of every sealed run
 
 # ---- tests ----------------------------------------------------------------------------------------------------------------
 
-test: lint build ## all but long tests over hosts (make test-hosts): 22 to 30 minutes
+test: lint build ## all but long tests over hosts (make test-hosts): 22 to 35 minutes
 	@echo 'tests of Rust and Java, then of Python, two of these at once; each is told when it is over (15 to 20 min)'
 	@rm -f build/failed-*
 	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target tests-beside-each-other || { cat build/failed-* 2>/dev/null; exit 1; }
