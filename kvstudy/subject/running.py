@@ -120,9 +120,11 @@ class LiveAddress:
         if self._jvm_pid and not self._place.filling:
             recording = jvm.Attached(self._address.jdk, self._jvm_pid, self._place.file(jvm.RECORDING))
             recording.forget()
-            with suppress(RunFailed):
+            self._recording = recording  # before it begins: who is interrupted there ends it
+            try:
                 recording.begin()
-                self._recording = recording
+            except RunFailed:
+                self._recording = None
 
     @property
     def pids(self) -> tuple[int, ...]:
