@@ -45,7 +45,11 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
     }
     generators = {name: one for name, one in generators.items() if one is not None}
     ratios = launches.launch_values(
-        counted, histograms, launches.sent_per_counted(facts["parts"]), facts["primary"]["measure"]
+        counted,
+        histograms,
+        launches.sent_per_counted(facts["parts"]),
+        facts["primary"]["measure"],
+        cold=not any(part.get("warm_pairs", 1) for part in facts["parts"]),
     )
     # What the generator spoiled it spoiled for both sides: they would look the same.
     spoiled = {name: duet_validity.without_meaning(one) for name, one in generators.items()}

@@ -23,10 +23,12 @@ for all these too is said; of the rest ``stopping`` forbids the words that may r
 Of a launch the median of its rounds' log ratios stands for p50, p90, mean and rate, since a round that was
 disturbed unseen shall not move it. CPU and bytes written are sums over the rounds, busy ones and the other's
 turns included: a median does not see flush and compaction, and work that is put off until the other's turn is
-paid all the same. p99 and p99.9 are read off the merged histograms of a side's slices: there one pause of the
-host that nobody sees may be all of the tail. So there is the p99 of a slice, too: a median over rounds, which
-does not see what befalls fewer than half of them. That one and p99.9 are measured only of a duet that asks
-for them, since each further measure costs the others some of the error that they share.
+paid all the same. In these sums the first rounds count less (``_weights``).
+
+p99 and p99.9 are read off the merged histograms of a side's slices: there one pause of the host that nobody
+sees may be all of the tail. So there is the p99 of a slice, too: a median over rounds, which does not see
+what befalls fewer than half of them. That one and p99.9 are measured only of a duet that asks for them, since
+each further measure costs the others some of the error that they share.
 """
 
 import math
@@ -38,6 +40,8 @@ import pandas as pd
 from kvstudy.disturbance import FOREIGN_CPU_MAX_SHARE, STEAL_MAX_SHARE
 from kvstudy.record import duet, hdr
 
+# Of a part's rounds after the first: those whose weight in sums rises from a little to 1.
+RISING_SHARE = 1 / 3
 IDLE_MAX_SHARE = (
     0.03  # of a core, used by the side whose turn it is not: idle JVMs were seen to use 0.001 to 0.005
 )
@@ -91,6 +95,10 @@ MEASURES = {
 }
 PART = ["workload", "loop"]
 COLUMNS = [*PART, "measure", "a", "b", "log_ratio", "rounds", "log_least", "log_most"]
+_SUMMED = [  # of slices; also what tells how many answers a closed loop had in all
+    *("answered", "answered_settling", "rate_rps", "cpu_ns", "idle_cpu_ns", "compiler_ns", "written_bytes"),
+    *(f"{side}_{kind}" for side in duet.SIDES for kind in ("cpu_ns", "compiler_ns", "written_bytes")),
+]
 _OF_A_SLICE = {P50: "p50_ns", P90: "p90_ns", P99_SLICE: "p99_ns", MEAN: "mean_ns", RATE: "rate_rps"}
 
 
@@ -168,18 +176,20 @@ def launch_values(
     histograms: Mapping[tuple[str, str, int], hdr.Histogram],
     sent: Mapping[tuple[str, str], float] | None = None,
     primary: str = P50,
+    cold: bool = False,
 ) -> pd.DataFrame:
     """COLUMNS; ``a`` and ``b`` in ns, r/s, ns per request or bytes per request; ``log_ratio`` of b to a;
     ``rounds`` that it rests on; ``log_least`` and ``log_most``: what it would be if a, or b, had been as bad
     as can be in the rounds that it lost: infinite where it lost too many, of a tail any, and NaN for costs. A
     measure that the launch cannot give has no row. ``sent``: of ``sent_per_counted``; 1 where it is not
-    known. ``primary``: the duet's primary measure."""
+    known. ``primary``: the duet's primary measure. ``cold``: the duet has no warm-up, so how a service starts
+    is what is asked, and its first rounds count as much as others in sums."""
     rows = []
     for (workload, loop), part in counted.groupby(PART, sort=True):
         of_rounds = _Rounds(part)
         for measure in measures(loop, primary):
             found = (
-                _cost(part, measure, (sent or {}).get((workload, loop), 1.0))
+                _cost(part, measure, (sent or {}).get((workload, loop), 1.0), cold)
                 if measure in COSTS
                 else _tail(part, histograms, TAILS[measure], of_rounds.lost)
                 if measure in TAILS
@@ -265,7 +275,7 @@ def _tail(
     return *values, log_ratio, len(keys), *bounds
 
 
-def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
+def _cost(part: pd.DataFrame, measure: str, sent: float, cold: bool) -> tuple | None:
     """Sums over all rounds whose requests were answered and in which nobody else took the CPU.
 
     What slices and gaps cost holds the settle parts too. At a constant rate their requests are as dense as
@@ -274,16 +284,29 @@ def _cost(part: pd.DataFrame, measure: str, sent: float) -> tuple | None:
     kept = part[part["left_out"].isin(("", BUSY))]
     if len(kept) < 2 * ROUNDS_MIN:
         return None
-    answered = [int(kept.loc[kept["side"] == side, "answered"].sum()) for side in duet.SIDES]
-    sums, is_whole = _cpu(kept) if measure == CPU else _written(kept)
+    if measure == WRITTEN and max(_written(kept)[0]) < _least_written(kept):
+        return None
+    weighted = kept if cold else kept.assign(**kept[_SUMMED].mul(_weights(part)[kept.index], axis="index"))
+    answered = [float(weighted.loc[kept["side"] == side, "answered"].sum()) for side in duet.SIDES]
+    sums, is_whole = _cpu(weighted) if measure == CPU else _written(weighted)
     if min(*answered, *sums) <= 0 or not np.isfinite(sums).all():
         return None
-    if measure == WRITTEN and max(sums) < _least_written(kept):
-        return None
     if is_whole:
-        answered = _answered_in_all(kept) or [count * sent for count in answered]
+        answered = _answered_in_all(weighted) or [count * sent for count in answered]
     a, b = (total / count for total, count in zip(sums, answered, strict=True))
     return a, b, float(np.log(b / a)), len(kept) // 2
+
+
+def _weights(part: pd.DataFrame) -> pd.Series:
+    """By slice: 0 for the first round, which never counts, and rising to 1 in a third of the others.
+
+    What a side does now and then may fall into its last round that does not count, and into the first of the
+    other side that does. A store's first compaction, whose code nothing has compiled yet, made most of a
+    launch's ratio that way. With rising weights it is worth one step of them (a taper, as windows have in
+    spectral analysis). They depend on nothing that was measured, and are the same for both sides."""
+    after_first = part["round"] - part["round"].min()
+    rising = round(RISING_SHARE * after_first.max())
+    return (after_first / (rising + 1)).clip(upper=1.0)
 
 
 def _least_written(kept: pd.DataFrame) -> float:

@@ -126,6 +126,40 @@ def test_work_that_is_put_off_until_the_others_turn_is_paid():
     assert "p50" not in found and np.exp(found["CPU per request"]) == pytest.approx((20 + 150) / (20 + 1))
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_a_side_does_now_and_then_hardly_matters_where_the_first_rounds_end(whole):
+    """The first compaction of a in the first round, which does not count, that of b in the second one."""
+    slices = made(rounds=31)
+    each = slices["cpu_ns"].iloc[0]
+    at = {
+        side: slices.index[(slices["side"] == side) & (slices["round"] == number)][0]
+        for number, side in enumerate("ab", start=1)
+    }
+    for place in at.values():
+        slices.loc[place, ["cpu_ns", "written_bytes"]] *= 7
+    if whole:
+        for side in "ab":
+            of_side = slices["side"] == side
+            slices[f"{side}_cpu_ns"] = slices["cpu_ns"].where(of_side, slices["idle_cpu_ns"])
+            slices[f"{side}_written_bytes"] = slices["written_bytes"].where(of_side, 0)
+            slices[f"{side}_compiler_ns"] = 0.0
+    found = values(slices)[["CPU per request", "bytes written per request"]]
+    unweighted = launches.launch_values(launches.counted_slices(slices, 2), {}, cold=True)
+    unweighted = unweighted.set_index("measure")["log_ratio"][found.index]
+    assert (found > 0).all() and (found < unweighted / 8).all(), f"{found}\n{unweighted}"
+    assert unweighted["CPU per request"] == pytest.approx(np.log1p(6 * each / (30 * (each + 1e6))))
+
+
+def test_costs_that_go_on_are_the_same_however_much_the_first_rounds_count():
+    slices = made(rounds=9, ratio=1.2)
+    counted = launches.counted_slices(slices, 2)
+    rising, cold = (
+        launches.launch_values(counted, {}, cold=cold).set_index("measure")[["a", "b", "log_ratio", "rounds"]]
+        for cold in (False, True)
+    )
+    pd.testing.assert_frame_equal(rising, cold)
+
+
 def test_what_was_recorded_over_slices_and_gaps_is_taken_before_the_counted_parts_without_compilers():
     slices = made().assign(a_cpu_ns=10e6, b_cpu_ns=14e6, a_compiler_ns=2e6, b_compiler_ns=2e6)
     assert np.exp(values(slices)["CPU per request"]) == pytest.approx(12 / 8)
