@@ -33,9 +33,13 @@ def _by_older_name(_context: click.Context, _option: click.Option, value: str | 
         raise click.UsageError(f"--profile is called --preset: --preset {value}")
 
 
+OLDER_PRESET = click.option(
+    "--profile", hidden=True, expose_value=False, is_eager=True, callback=_by_older_name
+)
+
+
 def preset_option(command: Callable) -> Callable:
-    older = click.option("--profile", hidden=True, expose_value=False, is_eager=True, callback=_by_older_name)
-    return click.option("--preset", metavar="NAME", help=PRESET_HELP)(older(command))
+    return click.option("--preset", metavar="NAME", help=PRESET_HELP)(OLDER_PRESET(command))
 
 
 ONLY = click.option(
@@ -590,6 +594,7 @@ def tables(hosts_file: Path | None) -> None:
     metavar="NAME",
     help="Only runs that this preset of their files asks for.",
 )
+@OLDER_PRESET
 def publish(experiments: tuple[str, ...], preset: str) -> None:
     """Copy the runs of data/raw that nothing disturbed to data/reference, for committing; there they replace
     those of the same experiment.

@@ -228,6 +228,14 @@ def check_load(generator: str, code: int, stderr: Path) -> None:
     check_exit(generator, code, stderr)
 
 
+def check_slices(code: int, stderr: Path, at_rate: bool) -> None:
+    """As ``check_exit``, of the slices of a duet: there a load without an answer compares nothing."""
+    if code == _NO_LATENCY:
+        why = "the rate may be too high for both sides" if at_rate else "both sides stood still"
+        raise RunFailed(f"no request due in a slice was answered: {why}: {_last_line(stderr)}")
+    check_exit("loadgen", code, stderr)
+
+
 def _last_line(stderr: Path) -> str:
     """Of what a generator said, its first 300 letters; "" where it said nothing."""
     lines = [

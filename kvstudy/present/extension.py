@@ -23,6 +23,7 @@ from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, project_root
 
 DEFAULTS = "# Defaults"
 INJECTED = "# Parameters"
+RENAMED = {"profile_name": "preset"}  # parameters that had another name
 
 
 def begin() -> None:
@@ -40,7 +41,7 @@ def parameters(executed: list[str] | None = None) -> dict:
     defaults, given = _parameter_cells(_executed() if executed is None else executed)
     for name in given:
         if name not in defaults:
-            near = difflib.get_close_matches(name, list(defaults), n=1)
+            near = difflib.get_close_matches(RENAMED.get(name, name), list(defaults), n=1)
             hint = f"did you mean {near[0]}?" if near else f"parameters: {', '.join(defaults)}"
             raise ExperimentError(f"unknown parameter: {name}", hint)
     return defaults | given

@@ -210,8 +210,9 @@ def test_error_of_kvstudy_itself_is_one_line_and_its_traceback_is_asked_for(proj
     assert "Traceback" in answers[1].stderr
 
 
-def test_an_option_by_its_older_name_is_told_the_newer_one():
-    answer = kvstudy("plan", "experiments/reproduce.yaml", "--profile", "smoke")
+@pytest.mark.parametrize("typed", [("plan", "experiments/reproduce.yaml"), ("publish", "reproduce")])
+def test_an_option_by_its_older_name_is_told_the_newer_one(typed):
+    answer = kvstudy(*typed, "--profile", "smoke")
     assert answer.returncode == 2
     assert answer.stderr.splitlines()[-1] == "Error: --profile is called --preset: --preset smoke"
 

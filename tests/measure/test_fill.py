@@ -68,17 +68,25 @@ def test_interrupted_fill_is_not_restored_and_is_made_again(project):
     assert code == 0 and "fill 5000 records" in err
 
 
-def test_kept_fill_without_its_whole_marker_is_made_again_and_is_dropped_by_other_fills(project):
+@pytest.mark.parametrize("left", [None, "", '{"records": 50', "[]"])
+def test_a_marker_that_is_gone_or_damaged_notes_no_fill(tmp_path, left):
     """As the end of the power leaves it, and a full disk: gone, empty, cut, of another form."""
+    marker = tmp_path / "filled.json"
+    _note(marker, {"records": 5000})
+    assert _noted(marker) == {"records": 5000}
+    marker.unlink() if left is None else marker.write_text(left)
+    assert _noted(marker) is None
+
+
+def test_kept_fill_without_its_whole_marker_is_made_again_and_is_dropped_by_other_fills(project):
     assert project.finished(project.kvstudy("run", reading(project)))[0] == 0
     (fill,) = fills(project)
     marker = fill / "filled.json"
-    for left in (None, "", '{"records": 50', "[]"):
-        marker.unlink() if left is None else marker.write_text(left)
-        shutil.copytree(fill, fill.with_name("other"))
-        code, _, err = project.finished(project.kvstudy("run", reading(project)))
-        assert code == 0 and "fill 5000 records" in err and fills(project) == [fill], (left, err)
-        assert json.loads(marker.read_text())["found"] == 5000, left
+    marker.write_text('{"records": 50')
+    shutil.copytree(fill, fill.with_name("other"))
+    code, _, err = project.finished(project.kvstudy("run", reading(project)))
+    assert code == 0 and "fill 5000 records" in err and fills(project) == [fill], err
+    assert json.loads(marker.read_text())["found"] == 5000
 
 
 def test_fills_that_another_script_made_are_dropped_by_the_next(project):

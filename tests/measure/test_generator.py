@@ -9,6 +9,7 @@ from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.generator import (
     check_exit,
     check_load,
+    check_slices,
     expected_statuses,
     generator_commands,
     generator_path,
@@ -176,6 +177,21 @@ def test_a_service_that_answered_nothing_of_a_load_is_told_from_a_generator_that
     with pytest.raises(RunFailed, match="^generator failed: exit 1: ") as without_a_port:
         check_load("loadgen", 1, log)
     assert not is_under_load(f"failed: {without_a_port.value}")
+
+
+def test_a_duet_whose_slices_had_no_answer_is_told_why_that_may_be(tmp_path):
+    log = tmp_path / "generator.log"
+    log.write_text(
+        "no answer was measured: all 900 are to requests of the warm-up, none to the 80 due behind it"
+    )
+    told = "^no request due in a slice was answered: {}: no answer was measured: all 900"
+    with pytest.raises(RunFailed, match=told.format("the rate may be too high for both sides")):
+        check_slices(5, log, at_rate=True)
+    with pytest.raises(RunFailed, match=told.format("both sides stood still")):
+        check_slices(5, log, at_rate=False)
+    check_slices(3, log, at_rate=True)  # of an unexpected status the launch says more itself
+    with pytest.raises(RunFailed, match="^generator failed: exit 1: "):
+        check_slices(1, log, at_rate=True)
 
 
 def test_four_cores_are_split_and_two_are_not():

@@ -31,6 +31,12 @@ def test_an_unknown_parameter_is_an_error_that_names_the_nearest():
         extension.parameters(["", OWN, "# Parameters\nlable = 'b'"])
 
 
+def test_a_parameter_by_its_older_name_is_told_the_newer_one():
+    own = "# Defaults\nprofile = True\npreset = 'quick'"
+    with pytest.raises(ExperimentError, match="unknown parameter: profile_name\n.*did you mean preset"):
+        extension.parameters(["", own, "# Parameters\nprofile_name = 'smoke'"])
+
+
 def test_executing_the_first_cell_again_in_jupyterlab_forgets_nothing():
     executed = ["", OWN, "# Parameters\nlabel = 'b'", "%load_ext kvstudy", OWN.replace("'a'", "'c'")]
     assert extension.parameters(executed)["label"] == "c"
