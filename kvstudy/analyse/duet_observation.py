@@ -49,7 +49,7 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
         histograms,
         launches.sent_per_counted(facts["parts"]),
         facts["primary"]["measure"],
-        cold=not any(part.get("warm_pairs", 1) for part in facts["parts"]),
+        cold=not any(part["warm_pairs"] for part in facts["parts"]),
     )
     # What the generator spoiled it spoiled for both sides: they would look the same.
     spoiled = {name: duet_validity.without_meaning(one) for name, one in generators.items()}

@@ -97,6 +97,7 @@ class DuetMaker:
         saturated=(),
         late=None,
         without=(),
+        warm_pairs=6,
         **changes,
     ) -> SealedRun:
         begin_ns = 1_795_207_345_000_000_000 + launch * 60_000_000_000
@@ -132,6 +133,7 @@ class DuetMaker:
                     "offered_rate_rps": 2000.0 if loop == "rate" else None,
                     "connections": 4,
                     "threads": 1,
+                    "warm_pairs": warm_pairs if loop == "rate" else 0,
                 }
                 for workload, loop in parts
             ],

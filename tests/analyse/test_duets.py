@@ -45,6 +45,18 @@ def test_a_launch_has_rows_in_the_tables_of_duets_and_in_no_table_of_runs(tmp_pa
     assert not any(getattr(runs, name)["run_id"].str.contains("duet").any() for name in schema.TABLES)
 
 
+def test_in_sums_the_first_rounds_of_a_duet_count_less_but_where_its_start_is_asked_about(make):
+    early = slices(31)
+    early.loc[(early["round"] == 2) & (early["side"] == "b"), "cpu_ns"] *= 7
+
+    def cpu_ratio(launch: int, warm_pairs: int) -> float:
+        rows = observe_duet(make(launch, parts={("put", "rate"): early}, warm_pairs=warm_pairs))["ratios"]
+        (found,) = (row["log_ratio"] for row in rows if row["measure"] == CPU)
+        return found
+
+    assert 0 < 8 * cpu_ratio(1, warm_pairs=6) < cpu_ratio(2, warm_pairs=0)
+
+
 def test_tables_are_the_same_whether_launches_are_read_at_once_or_one_by_one(tmp_path, make):
     roots, tidy = [tmp_path / "data" / "raw"], tmp_path / "data" / "tidy"
     for launch in (1, 2):

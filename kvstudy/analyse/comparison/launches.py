@@ -40,8 +40,7 @@ import pandas as pd
 from kvstudy.disturbance import FOREIGN_CPU_MAX_SHARE, STEAL_MAX_SHARE
 from kvstudy.record import duet, hdr
 
-# Of a part's rounds after the first: those whose weight in sums rises from a little to 1.
-RISING_SHARE = 1 / 3
+RISING_SHARE = 1 / 3  # of a part's rounds after the first: there the weight of a round in sums rises to 1
 IDLE_MAX_SHARE = (
     0.03  # of a core, used by the side whose turn it is not: idle JVMs were seen to use 0.001 to 0.005
 )
