@@ -223,6 +223,7 @@ def attend_part(
         while not is_over() and time.monotonic() < end:
             time.sleep(POLL_S)
             check_alive()
+        check_alive()  # a load that found nobody may be over before it was looked at here
         # The generator's host may have been told of its end before the last border has been read here.
         wait_until(lambda: max(borders_ns) in reader.at, LAST_BORDER_S)
     return Attended(reader.at, reader.clock_step_ns)

@@ -1,10 +1,15 @@
-"""loadgen's command line of one part of a duet. (What a part finds: whole duets in test_compare.py.)"""
+"""loadgen's command line of one part of a duet, and who watches its sides. (What a part finds: whole duets in
+test_compare.py.)"""
 
+import os
+import time
 from pathlib import Path
 
+import pytest
 import trial
 
-from kvstudy.measure.duet_part import Turn, part_command
+from kvstudy.errors import RunFailed
+from kvstudy.measure.duet_part import Turn, attend_part, part_command
 from kvstudy.plan.comparison import comparisons
 
 
@@ -32,3 +37,14 @@ def test_a_rate_and_times_are_written_to_their_last_digit():
 def test_whose_slice_is_the_first_is_the_first_address():
     for line in lines():
         assert " --alternate http://127.0.0.1:2 http://127.0.0.1:1 " in line
+
+
+def test_a_side_that_died_is_told_also_where_the_load_was_over_before_it_was_looked_at():
+    """On a busy host: the generator elsewhere found nobody, and said so first."""
+
+    def died() -> None:
+        raise RunFailed("side a: service died during put: signal 9")
+
+    pids = {"a": (os.getpid(),), "b": (os.getpid(),)}
+    with pytest.raises(RunFailed, match="^side a: service died during put: signal 9"):
+        attend_part(pids, [time.time_ns()], lambda: True, died, at_most_s=1)
