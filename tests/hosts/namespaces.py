@@ -11,6 +11,7 @@ that can be ended at once. Nothing leaves the machine.
 
 import json
 import os
+import random
 import shlex
 import shutil
 import signal
@@ -54,8 +55,11 @@ MaxStartups 100
 SetEnv "PYTHONPATH={project}" {environment}
 """
 # Its own mounts, processes and name, as a machine too; what is called folder/there is the host's own disk.
+# Its process ids begin somewhere, as on a machine that has run for a while: hosts here share /tmp, where two
+# JVMs with one pid, started within one second, record into one folder, and the first to end deletes it.
 BEGIN = """
 mount --make-rprivate / && mount -t tmpfs -o size={disk} none {folder}/there && hostname {name} &&
+echo {last_pid} >/proc/sys/kernel/ns_last_pid &&
 echo {name}0000 >{folder}/{name}.id &&
 if [ -e /etc/machine-id ]; then mount --bind {folder}/{name}.id /etc/machine-id; fi &&
 mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf
@@ -156,7 +160,12 @@ class Namespaces:
                 project=PROJECT,
             )
         )
-        script = BEGIN.format(folder=self.folder, name=name, disk=disk or self._disk)
+        script = BEGIN.format(
+            folder=self.folder,
+            name=name,
+            disk=disk or self._disk,
+            last_pid=random.SystemRandom().randrange(1000, 30000),
+        )
         log = self.folder / f"{name}.log"
 
         def answers() -> bool:
