@@ -292,7 +292,7 @@ bench-synced: build ## how long GETs wait for syncs of other connections' writes
 bench-redis: build ## PUT and GET beside SET and GET of Redis (needs redis-server), closed loop, alternating rounds (about 4 min); SYNC=always: every write is synced before its answer
 	$(AWAKE) $(BIN)/python service/bench/bench_redis.py $(if $(SYNC),--sync $(SYNC))
 
-bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, a duet beside the same without them (about 8 min); BESIDE=JAR: a second one, beside another build
+bench-tail: build ## p99.9 at half the saturation rate while flush and compaction run, a duet beside the same without them (about 14 min); BESIDE=JAR: a second one, beside another build
 	$(BIN)/python service/bench/bench_tail.py $(if $(BESIDE),--beside $(BESIDE))
 
 .PHONY: bench-pauses

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import kv.lsm.memory.Allocator;
@@ -14,6 +15,8 @@ final class ChannelReadFile implements ReadFile {
     private final Path file;
     private final UninterruptedChannel channel;
     private final long bytes;
+    /// For hints: a channel does not tell its own.
+    private int descriptor;
     private Arena mapping;
     /// Of the mapped file.
     private long address;
@@ -22,6 +25,7 @@ final class ChannelReadFile implements ReadFile {
         this.file = file;
         channel = new UninterruptedChannel(file, StandardOpenOption.READ);
         bytes = channel.run(FileChannel::size);
+        descriptor = PageCache.open(file);
     }
 
     @Override
@@ -72,6 +76,11 @@ final class ChannelReadFile implements ReadFile {
         if (mapping != null) {
             mapping.close();
         }
+        if (!Files.exists(file)) {
+            PageCache.dropInPieces(descriptor, bytes);
+        }
+        PageCache.close(descriptor);
+        descriptor = PageCache.NO_DESCRIPTOR;
         channel.close();
     }
 }

@@ -7,18 +7,32 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /// Used by the store's own threads, which nobody interrupts, and while a store is opened.
+///
+/// What was written goes to the disk piece by piece, so that [#sync] finds little left: the kernel prepares all
+/// that is left without being interrupted for a thread that wakes up.
 final class ChannelWriteFile implements WriteFile {
+    private static final int PIECE_BYTES = 1 << 20;
+
     private final FileChannel channel;
+    private int descriptor;
+    private long written;
+    /// So much of it is on its way to the disk.
+    private long begun;
 
     ChannelWriteFile(Path file) throws IOException {
         channel = FileChannel.open(
                 file, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE);
+        descriptor = PageCache.open(file);
     }
 
     @Override
     public void write(ByteBuffer buffer) throws IOException {
         while (buffer.hasRemaining()) {
-            channel.write(buffer);
+            written += channel.write(buffer);
+        }
+        if (written - begun >= PIECE_BYTES) {
+            PageCache.beginWriting(descriptor, begun, written - begun);
+            begun = written;
         }
     }
 
@@ -29,6 +43,8 @@ final class ChannelWriteFile implements WriteFile {
 
     @Override
     public void close() throws IOException {
+        PageCache.close(descriptor);
+        descriptor = PageCache.NO_DESCRIPTOR;
         channel.close();
     }
 }

@@ -18,7 +18,7 @@ import kv.lsm.memory.Allocator;
 
 /// The operating system's files.
 public final class RealDisk implements Disk {
-    private static final int PIECE_BYTES = 256 << 10;
+    private static final int PIECE_BYTES = 64 << 10;
 
     private static final Set<Path> LOCKED = ConcurrentHashMap.newKeySet();
 

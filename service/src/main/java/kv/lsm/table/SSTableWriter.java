@@ -118,13 +118,17 @@ public final class SSTableWriter implements AutoCloseable {
 
     private void writePieces() throws IOException {
         if (out.size() >= PIECE_BYTES) {
-            long whole = out.size() & -PIECE_BYTES; // more than one piece where a value is larger
-            for (long piece = 0; piece < whole; piece += PIECE_BYTES) {
-                file.write(Memory.buffer(out.address() + piece, PIECE_BYTES));
-                slices.checkTime();
-            }
-            written(whole);
+            write(out.size() & -PIECE_BYTES); // more than one piece where a value is larger
         }
+    }
+
+    /// The first `bytes` of what is put together, piece by piece; keeps the rest.
+    private void write(long bytes) throws IOException {
+        for (long piece = 0; piece < bytes; piece += PIECE_BYTES) {
+            file.write(Memory.buffer(out.address() + piece, Math.min(bytes - piece, PIECE_BYTES)));
+            slices.checkTime();
+        }
+        written(bytes);
     }
 
     /// The first `bytes` of what is put together are in the file; keeps the rest.
@@ -171,8 +175,7 @@ public final class SSTableWriter implements AutoCloseable {
                         filterCrc,
                         hashIndexCrc,
                         SSTableFormat.VERSION));
-        file.write(Memory.buffer(out.address(), out.size())); // some 4.5 MB for a table of 64 MiB and short values
-        written(out.size());
+        write(out.size()); // some 4.5 MB for a table of 64 MiB and short values
         file.sync();
         return new TableSummary(
                 writtenBytes, entries, tombstones, smallest, Memory.copyOf(lastKey.address(), (int) lastKey.size()));

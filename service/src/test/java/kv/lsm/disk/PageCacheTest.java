@@ -8,6 +8,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.FileSystemException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -62,6 +63,29 @@ class PageCacheTest {
         assertThat(file.isCached(0, 1))
                 .as("a small read brings nothing from afar")
                 .isFalse();
+    }
+
+    /// By another name of it, as a checkpoint has, one sees what is in memory.
+    @Test
+    void aFileThatIsClosedLeavesMemoryOnlyWhenItIsDeleted() throws IOException {
+        Path other = Files.createLink(directory.resolve("other"), path);
+        file.map();
+        file.close();
+        assertThat(isCached(other)).as("it may be opened again").isTrue();
+        file = disk.open(path);
+        Memory.getByte(file.map());
+        disk.delete(path);
+        file.close();
+        assertThat(isCached(other)).isFalse();
+        assertThat(other).hasBinaryContent(content);
+        file = disk.open(other);
+    }
+
+    private boolean isCached(Path path) throws IOException {
+        try (ReadFile open = disk.open(path)) {
+            open.map();
+            return open.isCached(0, 1);
+        }
     }
 
     @Test

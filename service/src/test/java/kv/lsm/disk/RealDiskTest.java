@@ -3,11 +3,17 @@ package kv.lsm.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.Closeable;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
+import java.util.SplittableRandom;
 import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordingFile;
 import kv.lsm.TimeSlices;
@@ -103,5 +109,36 @@ class RealDiskTest {
         assertThat(content[4090]).isEqualTo((byte) 0x88);
         assertThat(content[4097]).isEqualTo((byte) 0x11);
         assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    @Test
+    void aLargeFileIsWrittenWhole() throws Exception {
+        byte[] content = new byte[(3 << 20) + 77];
+        new SplittableRandom(1).nextBytes(content);
+        Path file = directory.resolve("large");
+        WriteFile write = disk.create(file);
+        for (int done = 0; done < content.length; done += 700_000) {
+            write.write(ByteBuffer.wrap(content, done, Math.min(content.length - done, 700_000)));
+        }
+        write.sync();
+        write.close();
+        assertThat(file).hasBinaryContent(content);
+    }
+
+    /// Or the second time would close what somebody else opened meanwhile.
+    @Test
+    void aFileThatIsClosedTwiceIsClosedOnce() throws Exception {
+        WriteFile write = disk.create(directory.resolve("written"));
+        write.close();
+        List<FileChannel> others = new ArrayList<>();
+        for (int i = 0; i < 4; i++) { // the numbers of its descriptors among them
+            others.add(FileChannel.open(
+                    directory.resolve("other" + i), StandardOpenOption.CREATE, StandardOpenOption.WRITE));
+        }
+        write.close();
+        for (FileChannel other : others) {
+            other.write(ByteBuffer.allocate(10));
+            other.close();
+        }
     }
 }
