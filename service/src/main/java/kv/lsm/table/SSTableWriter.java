@@ -22,6 +22,9 @@ public final class SSTableWriter implements AutoCloseable {
     /// where the host of a virtual machine had memory to find first. That much at a time would be kept and
     /// mapped as a huge page, which made GET some percent cheaper: `docs/results/2026-11-23-service-steps.md`.
     private static final int PIECE_BYTES = 128 << 10;
+    /// Of index, filter and hash index. A huge page: in small ones a GET of two million keys took a tenth longer,
+    /// `docs/results/2026-11-28-service.md`.
+    private static final int LAST_PIECE_BYTES = 2 << 20;
 
     private final WriteFile file;
     private final TableOptions options;
@@ -118,14 +121,17 @@ public final class SSTableWriter implements AutoCloseable {
 
     private void writePieces() throws IOException {
         if (out.size() >= PIECE_BYTES) {
-            write(out.size() & -PIECE_BYTES); // more than one piece where a value is larger
+            write(out.size() & -PIECE_BYTES, PIECE_BYTES); // more than one piece where a value is larger
         }
     }
 
-    /// The first `bytes` of what is put together, piece by piece; keeps the rest.
-    private void write(long bytes) throws IOException {
-        for (long piece = 0; piece < bytes; piece += PIECE_BYTES) {
-            file.write(Memory.buffer(out.address() + piece, Math.min(bytes - piece, PIECE_BYTES)));
+    /// The first `bytes` of what is put together, each piece to the next multiple of `pieceBytes` in the file;
+    /// keeps the rest.
+    private void write(long bytes, int pieceBytes) throws IOException {
+        for (long done = 0; done < bytes; ) {
+            long piece = Math.min(bytes - done, pieceBytes - (writtenBytes + done) % pieceBytes);
+            file.write(Memory.buffer(out.address() + done, piece));
+            done += piece;
             slices.checkTime();
         }
         written(bytes);
@@ -175,7 +181,7 @@ public final class SSTableWriter implements AutoCloseable {
                         filterCrc,
                         hashIndexCrc,
                         SSTableFormat.VERSION));
-        write(out.size()); // some 4.5 MB for a table of 64 MiB and short values
+        write(out.size(), LAST_PIECE_BYTES); // some 4.5 MB for a table of 64 MiB and short values
         file.sync();
         return new TableSummary(
                 writtenBytes, entries, tombstones, smallest, Memory.copyOf(lastKey.address(), (int) lastKey.size()));
