@@ -39,6 +39,11 @@ public final class TimeSlices {
         return new TimeSlices(() -> true);
     }
 
+    /// True while the work does not give way.
+    public boolean isBehind() {
+        return isBehind.getAsBoolean();
+    }
+
     /// To be called after each small piece of work; only one in so many looks at the clock.
     public void step() {
         if (++steps < STEPS_BETWEEN_LOOKS) {

@@ -7,9 +7,6 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /// Used by the store's own threads, which nobody interrupts, and while a store is opened.
-///
-/// What was written goes to the disk piece by piece, so that [#sync] finds little left: the kernel prepares all
-/// that is left without being interrupted for a thread that wakes up.
 final class ChannelWriteFile implements WriteFile {
     private static final int PIECE_BYTES = 1 << 20;
 
@@ -30,6 +27,10 @@ final class ChannelWriteFile implements WriteFile {
         while (buffer.hasRemaining()) {
             written += channel.write(buffer);
         }
+    }
+
+    @Override
+    public void beginWriting() {
         if (written - begun >= PIECE_BYTES) {
             PageCache.beginWriting(descriptor, begun, written - begun);
             begun = written;

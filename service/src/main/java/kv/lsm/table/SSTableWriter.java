@@ -132,6 +132,9 @@ public final class SSTableWriter implements AutoCloseable {
             long piece = Math.min(bytes - done, pieceBytes - (writtenBytes + done) % pieceBytes);
             file.write(Memory.buffer(out.address() + done, piece));
             done += piece;
+            if (!slices.isBehind()) {
+                file.beginWriting();
+            }
             slices.checkTime();
         }
         written(bytes);

@@ -119,6 +119,7 @@ class RealDiskTest {
         WriteFile write = disk.create(file);
         for (int done = 0; done < content.length; done += 700_000) {
             write.write(ByteBuffer.wrap(content, done, Math.min(content.length - done, 700_000)));
+            write.beginWriting();
         }
         write.sync();
         write.close();

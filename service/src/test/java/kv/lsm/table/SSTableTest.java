@@ -110,6 +110,7 @@ class SSTableTest {
             entries.put(key(i), new byte[i == 0 ? 300_000 : 10]);
         }
         List<Integer> sizes = new ArrayList<>();
+        List<Integer> begun = new ArrayList<>();
         Disk watched = new ForwardingDisk(disk) {
             @Override
             public WriteFile create(Path path) throws IOException {
@@ -119,6 +120,11 @@ class SSTableTest {
                     public void write(ByteBuffer buffer) throws IOException {
                         sizes.add(buffer.remaining());
                         file.write(buffer);
+                    }
+
+                    @Override
+                    public void beginWriting() {
+                        begun.add(sizes.size());
                     }
 
                     @Override
@@ -138,6 +144,7 @@ class SSTableTest {
         assertThat(table.hasHashIndex()).isTrue();
         assertThat(get(table, keys - 1)).hasSize(10);
         table.release();
+        assertThat(begun).as("somebody waits for it").isEmpty();
         List<Integer> last = sizes.stream().dropWhile(size -> size == 128 << 10).toList();
         assertThat(last).hasSizeBetween(2, 3).allMatch(size -> size <= 2 << 20);
         long end = 0;
