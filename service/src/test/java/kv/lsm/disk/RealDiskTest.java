@@ -3,9 +3,12 @@ package kv.lsm.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.Closeable;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
@@ -19,6 +22,7 @@ import jdk.jfr.consumer.RecordingFile;
 import kv.lsm.TimeSlices;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -141,5 +145,32 @@ class RealDiskTest {
             other.write(ByteBuffer.allocate(10));
             other.close();
         }
+    }
+
+    /// As many as [kv.http.ConnectionLimit] leaves to each.
+    @Test
+    void anOpenTableTakesTwoDescriptors() throws Exception {
+        Path descriptors = Path.of("/proc/self/fd");
+        Assumptions.assumeTrue(Files.isDirectory(descriptors), "no /proc");
+        Path file = Files.write(directory.resolve("1.table"), new byte[8192]).toRealPath();
+        ReadFile read = disk.open(file);
+        read.map();
+        assertThat(open(descriptors, file)).isEqualTo(2);
+        read.close();
+        assertThat(open(descriptors, file)).isZero();
+    }
+
+    private static int open(Path descriptors, Path file) throws IOException {
+        int found = 0;
+        try (DirectoryStream<Path> all = Files.newDirectoryStream(descriptors)) {
+            for (Path one : all) {
+                try {
+                    found += Files.readSymbolicLink(one).equals(file) ? 1 : 0;
+                } catch (NoSuchFileException e) { // another thread has closed that one meanwhile
+                    continue;
+                }
+            }
+        }
+        return found;
     }
 }
