@@ -56,10 +56,11 @@ SetEnv "PYTHONPATH={project}" {environment}
 """
 # Its own mounts, processes and name, as a machine too; what is called folder/there is the host's own disk.
 # Its process ids begin somewhere, as on a machine that has run for a while: hosts here share /tmp, where two
-# JVMs with one pid, started within one second, record into one folder, and the first to end deletes it.
+# JVMs with one pid, started within one second, record into one folder, and the first to end deletes it. Where
+# the kernel cannot set it, they begin with 1.
 BEGIN = """
 mount --make-rprivate / && mount -t tmpfs -o size={disk} none {folder}/there && hostname {name} &&
-echo {last_pid} >/proc/sys/kernel/ns_last_pid &&
+{{ echo {last_pid} >/proc/sys/kernel/ns_last_pid || true; }} 2>/dev/null &&
 echo {name}0000 >{folder}/{name}.id &&
 if [ -e /etc/machine-id ]; then mount --bind {folder}/{name}.id /etc/machine-id; fi &&
 mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f {folder}/{name}.conf

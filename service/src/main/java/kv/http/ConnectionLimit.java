@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory;
 /// its files need. A process without one left can neither flush nor accept.
 ///
 /// ```
-/// open files of the process = 1 000 │ four for each table │ connections, at least 16
+/// open files of the process = 1 000 │ two for each table │ connections, at least 16
 /// ```
 ///
 /// Thread-safe.
@@ -18,8 +18,8 @@ final class ConnectionLimit {
     private static final Logger log = LoggerFactory.getLogger(ConnectionLimit.class);
     /// left to the JVM, the selectors, logs, and what is opened for a moment
     private static final int DESCRIPTORS_RESERVED = 1_000;
-    /// its own two, and those of the table that a merge makes of it before it goes
-    private static final int DESCRIPTORS_PER_TABLE = 4;
+    /// its own, and that of the table that a merge makes of it before it goes
+    private static final int DESCRIPTORS_PER_TABLE = 2;
     private static final int CONNECTIONS_MIN = 16;
 
     private final int wanted;

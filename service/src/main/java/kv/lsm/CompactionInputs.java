@@ -34,6 +34,10 @@ final class CompactionInputs implements AutoCloseable {
         return tables.get(number);
     }
 
+    void willBeDeleted() {
+        tables.values().forEach(SSTable::willBeDeleted);
+    }
+
     @Override
     public void close() {
         tables.values().forEach(SSTable::release);

@@ -206,6 +206,7 @@ final class Compactor {
         if (outputs == null) {
             return false;
         }
+        inputs.willBeDeleted();
         try {
             retry.untilDone(work, succeeded -> catalog.compacted(choice.tables(), outputs, succeeded));
         } finally {

@@ -6,7 +6,21 @@ final class Threads {
 
     /// Starts a daemon: a store that was not closed must not keep its process alive.
     static Thread start(String name, Runnable work) {
-        return Thread.ofPlatform().daemon().name(name).start(work);
+        Thread thread = new OfStore(work, name);
+        thread.setDaemon(true);
+        thread.start();
+        return thread;
+    }
+
+    /// True on a thread that [#start] began.
+    static boolean isOfStore() {
+        return Thread.currentThread() instanceof OfStore;
+    }
+
+    private static final class OfStore extends Thread {
+        OfStore(Runnable work, String name) {
+            super(work, name);
+        }
     }
 
     /// Waits for the thread's end, whatever interrupts come; they are kept for the caller.

@@ -39,6 +39,14 @@ public final class TimeSlices {
         return new TimeSlices(() -> true);
     }
 
+    /// Between two pieces of something that no [TimeSlices] are at hand for: yields the processor where the thread
+    /// is one of the store's. A thread that answers requests may do such work, too, and goes on.
+    public static void giveWay() {
+        if (Threads.isOfStore()) {
+            Thread.yield();
+        }
+    }
+
     /// True while the work does not give way.
     public boolean isBehind() {
         return isBehind.getAsBoolean();

@@ -19,10 +19,10 @@ class ConnectionLimitTest {
         ConnectionLimit limit = new ConnectionLimit(10_000, 4_096);
         assertThat(limit.max()).as("before there is a store").isEqualTo(3_096);
         limit.leaveRoomFor(tables::get);
-        assertThat(limit.max()).isEqualTo(1_896);
-        tables.set(700);
+        assertThat(limit.max()).isEqualTo(2_496);
+        tables.set(1_000);
         limit.look();
-        assertThat(limit.max()).isEqualTo(296);
+        assertThat(limit.max()).isEqualTo(1_096);
         tables.set(0);
         limit.look();
         assertThat(limit.max()).isEqualTo(3_096);

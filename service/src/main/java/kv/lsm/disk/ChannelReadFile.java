@@ -5,7 +5,6 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import kv.lsm.memory.Allocator;
@@ -15,8 +14,8 @@ final class ChannelReadFile implements ReadFile {
     private final Path file;
     private final UninterruptedChannel channel;
     private final long bytes;
-    /// For hints: a channel does not tell its own.
-    private int descriptor;
+    /// Of a file that will be deleted: a channel does not tell its own.
+    private int descriptor = PageCache.NO_DESCRIPTOR;
     private Arena mapping;
     /// Of the mapped file.
     private long address;
@@ -25,7 +24,6 @@ final class ChannelReadFile implements ReadFile {
         this.file = file;
         channel = new UninterruptedChannel(file, StandardOpenOption.READ);
         bytes = channel.run(FileChannel::size);
-        descriptor = PageCache.open(file);
     }
 
     @Override
@@ -72,13 +70,18 @@ final class ChannelReadFile implements ReadFile {
     }
 
     @Override
+    public void willBeDeleted() {
+        if (descriptor == PageCache.NO_DESCRIPTOR) {
+            descriptor = PageCache.open(file);
+        }
+    }
+
+    @Override
     public void close() throws IOException {
         if (mapping != null) {
             mapping.close();
         }
-        if (!Files.exists(file)) {
-            PageCache.dropInPieces(descriptor, bytes);
-        }
+        PageCache.dropInPieces(descriptor, bytes);
         PageCache.close(descriptor);
         descriptor = PageCache.NO_DESCRIPTOR;
         channel.close();

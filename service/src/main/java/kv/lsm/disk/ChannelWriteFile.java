@@ -8,7 +8,9 @@ import java.nio.file.StandardOpenOption;
 
 /// Used by the store's own threads, which nobody interrupts, and while a store is opened.
 final class ChannelWriteFile implements WriteFile {
-    private static final int PIECE_BYTES = 1 << 20;
+    private static final long PIECE_BYTES = 1 << 20;
+    /// What came before while nobody asked for it is left to the sync: it would be much for one call.
+    private static final int PIECES_AT_ONCE = 3;
 
     private final FileChannel channel;
     private int descriptor;
@@ -32,7 +34,8 @@ final class ChannelWriteFile implements WriteFile {
     @Override
     public void beginWriting() {
         if (written - begun >= PIECE_BYTES) {
-            PageCache.beginWriting(descriptor, begun, written - begun);
+            long from = Math.max(begun, written - PIECES_AT_ONCE * PIECE_BYTES);
+            PageCache.beginWriting(descriptor, from, written - from);
             begun = written;
         }
     }

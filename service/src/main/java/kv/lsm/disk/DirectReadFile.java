@@ -113,6 +113,11 @@ final class DirectReadFile implements ReadFile {
     }
 
     @Override
+    public void willBeDeleted() {
+        cached.willBeDeleted();
+    }
+
+    @Override
     public void close() throws IOException {
         try {
             direct.close();

@@ -7,6 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
+import kv.lsm.TimeSlices;
 import kv.lsm.memory.Allocator;
 
 /// What the system holds of files in memory, and hints to it: `mincore`, `madvise`, `posix_fadvise` and
@@ -129,9 +130,12 @@ final class PageCache {
     ///
     /// @param descriptor from [#open]
     static void dropInPieces(int descriptor, long bytes) {
+        if (descriptor == NO_DESCRIPTOR) {
+            return;
+        }
         for (long done = 0; done < bytes; done += PIECE_BYTES) {
             dropPart(descriptor, done, Math.min(bytes - done, PIECE_BYTES));
-            Thread.yield();
+            TimeSlices.giveWay();
         }
     }
 

@@ -29,6 +29,10 @@ public interface ReadFile extends AutoCloseable {
     /// first when memory is short: so not for what is needed again and again.
     default void expectRandomReads(long bytes, boolean random) {}
 
+    /// Tells, before the file is deleted, that it will be: [#close] then gives its memory back piece by piece. A
+    /// hint, by one thread at a time.
+    default void willBeDeleted() {}
+
     @Override
     void close() throws IOException;
 }

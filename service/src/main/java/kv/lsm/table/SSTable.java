@@ -129,6 +129,11 @@ public final class SSTable extends RefCounted {
         }
     }
 
+    /// Tells that the file will be deleted. By one thread at a time, before it is.
+    public void willBeDeleted() {
+        file.willBeDeleted();
+    }
+
     /// Brings the whole table into memory, so far as there is room, or what comes first until `stop`.
     public void warm(BooleanSupplier stop) {
         try (ReadAhead ahead = ReadAhead.throughPageCache(file, allocator)) {

@@ -36,6 +36,11 @@ public class ForwardingReadFile implements ReadFile {
     }
 
     @Override
+    public void willBeDeleted() {
+        file.willBeDeleted();
+    }
+
+    @Override
     public void close() throws IOException {
         file.close();
     }

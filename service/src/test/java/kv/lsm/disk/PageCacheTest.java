@@ -68,23 +68,39 @@ class PageCacheTest {
     /// By another name of it, as a checkpoint has, one sees what is in memory.
     @Test
     void aFileThatIsClosedLeavesMemoryOnlyWhenItIsDeleted() throws IOException {
-        Path other = Files.createLink(directory.resolve("other"), path);
-        file.map();
-        file.close();
-        assertThat(isCached(other)).as("it may be opened again").isTrue();
-        file = disk.open(path);
-        Memory.getByte(file.map());
-        disk.delete(path);
-        file.close();
-        assertThat(isCached(other)).isFalse();
-        assertThat(other).hasBinaryContent(content);
-        file = disk.open(other);
+        Path large = directory.resolve("large");
+        byte[] bytes = new byte[(5 << 20) + 100]; // several pieces and a part of a page
+        new SplittableRandom(2).nextBytes(bytes);
+        try (WriteFile write = disk.create(large)) {
+            write.write(ByteBuffer.wrap(bytes));
+            write.sync();
+        }
+        Path other = Files.createLink(directory.resolve("other"), large);
+        readMapped(large, false);
+        assertThat(isCached(other, 0, bytes.length))
+                .as("it may be opened again")
+                .isTrue();
+        readMapped(large, true);
+        for (long position : new long[] {0, 2 << 20, 4 << 20, bytes.length - 1}) {
+            assertThat(isCached(other, position, 1)).isFalse();
+        }
+        assertThat(other).hasBinaryContent(bytes);
     }
 
-    private boolean isCached(Path path) throws IOException {
-        try (ReadFile open = disk.open(path)) {
-            open.map();
-            return open.isCached(0, 1);
+    private void readMapped(Path path, boolean delete) throws IOException {
+        try (ReadFile read = disk.open(path)) {
+            Memory.getByte(read.map());
+            if (delete) {
+                read.willBeDeleted();
+                disk.delete(path);
+            }
+        }
+    }
+
+    private boolean isCached(Path path, long position, long bytes) throws IOException {
+        try (ReadFile read = disk.open(path)) {
+            read.map();
+            return read.isCached(position, bytes);
         }
     }
 

@@ -149,12 +149,15 @@ class RealDiskTest {
 
     /// As many as [kv.http.ConnectionLimit] leaves to each.
     @Test
-    void anOpenTableTakesTwoDescriptors() throws Exception {
+    void anOpenTableTakesOneDescriptorAndTwoFromItsDeletionOn() throws Exception {
         Path descriptors = Path.of("/proc/self/fd");
         Assumptions.assumeTrue(Files.isDirectory(descriptors), "no /proc");
         Path file = Files.write(directory.resolve("1.table"), new byte[8192]).toRealPath();
         ReadFile read = disk.open(file);
         read.map();
+        assertThat(open(descriptors, file)).isEqualTo(1);
+        read.willBeDeleted();
+        read.willBeDeleted();
         assertThat(open(descriptors, file)).isEqualTo(2);
         read.close();
         assertThat(open(descriptors, file)).isZero();
