@@ -11,6 +11,7 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.disk.ForwardingDisk;
+import kv.lsm.disk.ForwardingWriteFile;
 import kv.lsm.disk.WriteFile;
 import kv.lsm.memory.Allocator;
 import kv.lsm.table.SSTableWriter;
@@ -51,27 +52,16 @@ class EarlyWritingTest {
         return new ForwardingDisk(new FaultyDisk()) {
             @Override
             public WriteFile create(Path path) throws IOException {
-                WriteFile file = super.create(path);
-                return new WriteFile() {
+                return new ForwardingWriteFile(super.create(path)) {
                     @Override
                     public void write(ByteBuffer buffer) throws IOException {
                         pieces.incrementAndGet();
-                        file.write(buffer);
+                        super.write(buffer);
                     }
 
                     @Override
                     public void beginWriting() {
                         begun.incrementAndGet();
-                    }
-
-                    @Override
-                    public void sync() throws IOException {
-                        file.sync();
-                    }
-
-                    @Override
-                    public void close() throws IOException {
-                        file.close();
                     }
                 };
             }
