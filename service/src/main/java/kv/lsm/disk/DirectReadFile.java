@@ -113,11 +113,6 @@ final class DirectReadFile implements ReadFile {
     }
 
     @Override
-    public void willBeDeleted() {
-        cached.willBeDeleted();
-    }
-
-    @Override
     public void close() throws IOException {
         try {
             direct.close();
