@@ -73,11 +73,14 @@ def main() -> None:
     parser.add_argument("--beside", metavar="JAR", help="another build: a jar of it, or a revision")
     parser.add_argument(
         "--within",
-        type=parse_duration_s,
         metavar="TIME",
         help="how long a duet may go on (default: the file's)",
     )
     options = parser.parse_args()
+    try:
+        within_s = parse_duration_s(options.within) if options.within else None
+    except ValueError as wrong:  # argparse would name the function instead of saying it
+        parser.error(f"--within: {wrong}")
     root = project_root()
     check_revisions([options.beside] if options.beside else [], root)
     saturation = saturation_rps(root)
@@ -85,7 +88,7 @@ def main() -> None:
     print(f"saturation rate {saturation:,.0f} 1/s, closed loop; offered rate {rate:,} 1/s", flush=True)
     experiment = changed(
         Experiment.from_parameters({"experiment_file": str(FILE), "rate": rate}, compared=True),
-        within=options.within,
+        within=within_s,
     )
     duets = comparisons(experiment)
     if options.beside:
