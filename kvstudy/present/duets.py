@@ -5,7 +5,7 @@ shown = duets.chosen(experiment, comparison)     the last that was measured, or 
                                                  where there is none
 duets.answer(shown)                              one sentence, then what it rests on
 duets.measures(shown)                            a row per measure
-duets.difference(shown)                          the flame graph of b, coloured by its difference from a
+duets.difference(shown)                          the flame graph of either, coloured by its difference
 """
 
 from collections.abc import Iterable
@@ -352,8 +352,8 @@ def checks(shown: Shown | None) -> pd.DataFrame:
 
 
 def difference(shown: Shown | None, event: str = "cpu") -> HTML:
-    """Stacks of side b, each frame coloured by how its share of all samples differs from side a; both sampled
-    in slices of their own."""
+    """Stacks of side b, each frame coloured by how its share of all samples differs from side a, or the other
+    way round, as chosen; both sampled in slices of their own."""
     if shown is None:
         return HTML("<p>No duet was measured yet.</p>")
     duet, tables = shown.duet, shown.duet.tables
@@ -361,24 +361,25 @@ def difference(shown: Shown | None, event: str = "cpu") -> HTML:
         (tables.duet_stacks["event"] == event) & tables.duet_stacks["run_id"].isin(duet.counted_runs)
     ]
     sides = [stacks[stacks["side"] == side] for side in "ab"]
-    page = _template(duet, event)
-    if page is None or any(side["samples"].sum() == 0 for side in sides):
+    pages = [_template(duet, event, side) for side in "ab"]
+    if None in pages or any(side["samples"].sum() == 0 for side in sides):
         return HTML(
             f"<p>No {escape(event)} profiles of both {escape(duet.a)} and {escape(duet.b)} in a launch that "
             "counts.</p>"
         )
-    return flame_difference.drawn(
-        sides,
-        (duet.a, duet.b),
-        event,
-        page,
-        f"{words.counted(stacks['run_id'].nunique(), 'launch')} of {duet.experiment}",
-    )
+    names = (duet.a, duet.b)
+    launches = f"{words.counted(stacks['run_id'].nunique(), 'launch')} of {duet.experiment}"
+
+    def draw(side: int) -> HTML:
+        order = 1 if side else -1
+        return flame_difference.drawn(sides[::order], names[::order], event, pages[side], launches)
+
+    return flame_difference.both_ways(names, draw)
 
 
-def _template(duet: Duet, event: str) -> str | None:
-    """async-profiler's page of side b, whose script draws the difference."""
-    name = side_file(f"{event}.flamegraph.html", "b")
+def _template(duet: Duet, event: str, side: str) -> str | None:
+    """async-profiler's page of a side, whose script draws the difference."""
+    name = side_file(f"{event}.flamegraph.html", side)
     for run_id in duet.tables.duets["run_id"]:
         if run_id in duet.tables.folders and (run := open_run(duet.tables.folders[run_id])).has(name):
             return run.text(name)

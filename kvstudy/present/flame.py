@@ -9,6 +9,7 @@ it shows, so that this can be saved.
 """
 
 import re
+from collections.abc import Mapping
 from html import escape
 
 import pandas as pd
@@ -22,7 +23,16 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_text, profiled_runs, theme, words
 from kvstudy.record.run_folder import open_run
 
-__all__ = ["configuration", "embedded", "flame_graph", "guarded", "network_and_store", "page_of", "shares"]
+__all__ = [
+    "configuration",
+    "embedded",
+    "flame_graph",
+    "guarded",
+    "network_and_store",
+    "one_at_a_time",
+    "page_of",
+    "shares",
+]
 HEIGHT_MAX_PX = 720
 MARKED = f"border-left:6px solid {theme.INVALID};padding-left:8px"  # a graph of an invalid run …
 GREYED = f"filter:grayscale(1);{MARKED}"  # … whose colours are no part of what it says
@@ -31,6 +41,8 @@ _NOTHING = {
     "lock": "No lock waits were recorded: no thread waited for a monitor or a lock long enough to be sampled,"
 }
 _AROUND_PX = 76
+# As wide as if it were seen: the converter's script asks for the width of its canvas once, when it is loaded.
+_NOT_CHOSEN = "visibility:hidden;height:0;overflow:hidden"
 _GUARD = """<script>
 try { window.localStorage.length; } catch (refused) {
   const none = { getItem: () => null, setItem: () => {}, removeItem: () => {} };
@@ -72,6 +84,28 @@ def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") ->
         page, f"{title}, {run_id}", searchable=kind == "flamegraph", style=GREYED if reason else ""
     )
     return HTML(f"<p><strong>{escape(title)}</strong>, {where}</p>{frame.data}")
+
+
+def one_at_a_time(choice: str, graphs: Mapping[str, HTML]) -> HTML:
+    """The first of ``graphs`` by name, and a chooser called ``choice`` that shows another in its place; the
+    first alone where none of them has a graph."""
+    shown = [graph.data for graph in graphs.values()]
+    if not any("<iframe" in one for one in shown):
+        return HTML(shown[0])
+    show = (
+        "this.closest('.graphs').querySelectorAll('.graph')"
+        f".forEach((one, place) => {{ one.style = place === this.selectedIndex ? '' : '{_NOT_CHOSEN}'; }})"
+    )
+    options = "".join(f"<option>{escape(name)}</option>" for name in graphs)
+    each = "".join(
+        f'<div class="graph" style="{_NOT_CHOSEN if place else ""}">{one}</div>'
+        for place, one in enumerate(shown)
+    )
+    # A browser that goes back to a page keeps what was chosen, but not what was shown.
+    return HTML(
+        f'<div class="graphs"><form class="choose" onsubmit="return false"><label>{escape(choice)} '
+        f'<select autocomplete="off" onchange="{show}">{options}</select></label></form>{each}</div>'
+    )
 
 
 def page_of(tables: Tables, event: str, kind: str = "flamegraph") -> str | None:

@@ -8,7 +8,7 @@ of runs can be compared wherever a notebook runs.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 import pandas as pd
@@ -66,18 +66,17 @@ def _sides(runs: pd.DataFrame, factor: str) -> dict[str, str]:
 
 
 def difference(tables: Tables, factor: str, before, after, event: str = "cpu") -> HTML:
-    """The stacks of ``after``, each frame coloured by how its share of all samples differs from ``before``;
-    of the ``comparable`` runs."""
+    """The stacks of ``after``, each frame coloured by how its share of all samples differs from ``before``,
+    or the other way round, as chosen; of the ``comparable`` runs."""
     found = comparable(profiled_runs.with_event(tables, event), factor, before, after)
     sides = [found.only(found.runs.loc[found.runs[factor] == value, "run_id"]) for value in (before, after)]
-    return _drawn(sides, [words.value(factor, value) for value in (before, after)], (event, event))
+    return _both_ways(sides, [words.value(factor, value) for value in (before, after)], (event, event))
 
 
 def between(tables: Tables, before: str, after: str) -> HTML:
-    """Two events of the same runs, as cpu and cpu_slow: the stacks of ``after``, coloured as in
-    ``difference``."""
+    """Two events of the same runs, as cpu and cpu_slow: coloured and chosen as in ``difference``."""
     tables = profiled_runs.counted(tables)
-    return _drawn(
+    return _both_ways(
         [tables, tables], [_EVENT_NAMES.get(event, event) for event in (before, after)], (before, after)
     )
 
@@ -85,6 +84,19 @@ def between(tables: Tables, before: str, after: str) -> HTML:
 def _best(runs: pd.DataFrame) -> pd.DataFrame:
     valid = runs[runs["verdict"] != "FAIL"]
     return (valid if len(valid) else runs).sort_values("run_id")
+
+
+def both_ways(names: Sequence[str], draw: Callable[[int], HTML]) -> HTML:
+    """``draw(1)``, the stacks of the second side, or ``draw(0)``, those of the first, as chosen: a frame that
+    only one side has is seen only in that side's picture."""
+    return flame.one_at_a_time("Stacks of", {names[side]: draw(side) for side in (1, 0)})
+
+
+def _both_ways(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HTML:
+    return both_ways(
+        names,
+        lambda side: _drawn(sides, names, events) if side else _drawn(sides[::-1], names[::-1], events[::-1]),
+    )
 
 
 def _drawn(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HTML:

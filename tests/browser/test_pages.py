@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 from visits import NARROW_PX, VISITS, WIDE_PX, draw_all, opened, seen
 
 from kvstudy.present import flame
@@ -107,6 +107,24 @@ def test_a_flame_graph_can_be_searched_and_zoomed(study, chromium):
     assert whole.startswith("Function: ") and "samples" in whole
     assert chromium.execute_script("return root.level") > 0
     chromium.switch_to.default_content()
+
+
+def test_another_graph_is_drawn_in_the_place_of_the_one_before_when_it_is_chosen(study, chromium):
+    opened(chromium, study / "07-tail.html")
+    graphs = chromium.find_elements(By.CSS_SELECTOR, ".graphs")[-1]
+    first, second = graphs.find_elements(By.CSS_SELECTOR, ".graph")
+    assert first.is_displayed() and not second.is_displayed()
+    chooser = graphs.find_element(By.TAG_NAME, "select")
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", chooser)
+    Select(chooser).select_by_visible_text("all")
+    assert second.is_displayed() and not first.is_displayed()
+    WebDriverWait(chromium, 60).until(
+        lambda _: chromium.execute_script(
+            "const {contentWindow: page} = arguments[0].querySelector('iframe');"
+            "return page.shown && page.shown().px * page.shown().root.width > 100",
+            second,
+        )
+    )
 
 
 def test_a_difference_of_profiles_is_coloured_and_searched_in_the_converters_page(
