@@ -6,21 +6,17 @@ import io
 import json
 
 import numpy as np
-from hdrh.histogram import HdrHistogram
 
+from kvstudy.record import hdr
 from kvstudy.record.run_folder import RunWriter, SealedRun
 
+LAYOUT = hdr.Layout(1, 86_400_000_000, 3)
 START_EPOCH_S = 1_795_207_345.0  # 2026-11-20T20:42:25Z
 START_UTC = "2026-11-20T20:42:25.000Z"
 
 
 def encoded(values_us) -> str:
-    histogram = HdrHistogram(1, 86_400_000_000, 3)
-    for value_us, times in zip(
-        *np.unique(np.asarray(values_us, dtype=np.int64), return_counts=True), strict=True
-    ):
-        histogram.record_value(int(value_us), int(times))
-    return histogram.encode().decode()
+    return hdr.encode(hdr.count(values_us, LAYOUT))
 
 
 def facts(run_id: str, **changes) -> dict:

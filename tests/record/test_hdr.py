@@ -41,6 +41,17 @@ def test_percentiles_are_those_of_the_library(digits, highest_us):
     assert ours.stdev_us == pytest.approx(theirs.get_stddev())
 
 
+@pytest.mark.parametrize("digits", [1, 3])
+def test_what_is_encoded_is_what_the_library_encodes(digits):
+    seed = random.randrange(1 << 30)
+    print(f"seed={seed}")
+    values = np.random.default_rng(seed).lognormal(7, 2, 3000).clip(0, DAY_US)
+    for some in (values, values[:1], np.array([0, DAY_US]), values[:0]):
+        text = encoded(some, digits=digits)
+        assert hdr.encode(hdr.decode(text)) == text
+        assert hdr.encode(hdr.count(some, hdr.Layout(1, DAY_US, digits))) == text
+
+
 def test_every_bucket_begins_where_the_last_one_ended():
     layout = hdr.Layout(1, DAY_US, 3)
     lowest, highest = layout.bounds_us(np.arange(layout.bucket_total))
