@@ -23,7 +23,7 @@ import java.util.function.BooleanSupplier;
 /// | virtual  | a virtual thread each, so many at one time  | its connection                  |
 sealed interface Handler {
     /// Sixteen readers took 40 000 GETs a second from a disk that one took 18 000 from: the selector's table in
-    /// `service/docs/larger-than-memory.md`.
+    /// `docs/results/2026-11-24-history-of-benchmarks.md`.
     int COLD_READS_AT_ONCE = 16;
 
     int IDLE_SECONDS = 30;

@@ -9,7 +9,7 @@ import java.util.function.LongSupplier;
 ///
 /// A thread that only computes is not interrupted for one that wakes up: Linux 6.18 lets it finish its slice,
 /// up to three ticks of the scheduler, and requests that share its processor wait for up to 12 ms
-/// (`service/docs/service-benchmark.md`). A lower priority cannot be taken back without a privilege and starves
+/// (`docs/results/2026-11-23-service-steps.md`). A lower priority cannot be taken back without a privilege and starves
 /// flush where all processors are busy. For one thread.
 public final class TimeSlices {
     private static final long TURN_NANOS = 100_000;
