@@ -142,18 +142,18 @@ verify: setup ## recompute the checksums of every sealed run
 
 # ---- tests ----------------------------------------------------------------------------------------------------------------
 
-test: lint-text ## all but long tests over hosts (make test-hosts): 18 to 30 minutes
+test: lint-text ## all but long tests over hosts (make test-hosts): 20 to 30 minutes
 	@echo 'builds, and compiles the tests of Rust beside them (2 to 4 min)'
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=line build compile-rust-tests
 	@echo 'tests of Rust and Java, then of Python, two of these at once; each is told when it is over (14 to 25 min)'
 	@rm -f build/failed-*
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target tests-beside-each-other || { cat build/failed-* 2>/dev/null; exit 1; }
+	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target tests-beside-each-other || { cat build/failed-* 2>/dev/null; exit 1; }
 
 # Java's tests make anew the jar that others launch. So what launches it waits for them, and for Rust's, which measure time.
+# The layout of Java is checked after them, since two Mavens at once may disturb each other; it mostly waits for the network.
 .PHONY: tests-beside-each-other test-machine-last test-rules test-machine compile-rust-tests lint lint-text lint-rust lint-java
-tests-beside-each-other: lint-java test-rules test-machine-last
-test-rules: | $(if $(filter tests-beside-each-other,$(MAKECMDGOALS)),test-java)
-test-java: | $(if $(filter tests-beside-each-other,$(MAKECMDGOALS)),lint-java)
+tests-beside-each-other: test-rules test-machine-last lint-java
+test-rules lint-java: | $(if $(filter tests-beside-each-other,$(MAKECMDGOALS)),test-java)
 test-machine-last: test-rust test-java
 	@$(MAKE) --no-print-directory test-machine
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
 SIDES_OF_OURS = {"subject": None, "jvm": {"heap": ["48m", "64m"]}, "duration": "2s", "warm_up": "1s"}
 
 
-@pytest.mark.parametrize("generators", ["b", "bc"])
+@pytest.mark.parametrize("generators", [pytest.param("b", marks=pytest.mark.long), "bc"])
 def test_a_duet_has_both_sides_on_one_host_and_its_generators_on_others(hosts, project, generators):
     file = hosts.yaml(a=["service"], **{name: ["generator"] for name in generators})
     experiment = project.experiment(

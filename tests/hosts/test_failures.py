@@ -121,9 +121,9 @@ def alone(*scenario):
 # measured.
 SCENARIOS = [
     alone(kill("b", "dask_host"), "warm_up", r"host b is lost: .*worker is gone", True),
-    (kill("a", "dask_host"), "measure", r"host a is lost: .*worker is gone", True),
+    alone(kill("a", "dask_host"), "measure", r"host a is lost: .*worker is gone", True),
     alone(kill("c", "hosts.agent"), "measure", r"host c is lost: agent has ended: it was killed", True),
-    (kill("a", "kv-service.jar"), "measure", r"service died during measure: signal 9", True),
+    alone(kill("a", "kv-service.jar"), "measure", r"service died during measure: signal 9", True),
     alone(stop("b", "hosts.agent"), "measure", r"host b is lost: ", True),
     (kill_scheduler, "measure", r"host . is lost: the cluster's scheduler is gone", True),
     alone(stop_scheduler, "measure", r"host . is lost: it does not answer within 6 s", True),
@@ -207,6 +207,7 @@ def test_a_kvstudy_that_is_killed_leaves_nothing_on_any_host_and_no_data(hosts, 
     assert not sealed_runs(project.raw)
 
 
+@pytest.mark.long
 def test_a_cluster_of_somebody_elses_is_used_and_left_as_it_was(hosts, project, tmp_path):
     """An ordinary one: with nannies, as `dask worker` starts them, and without certificates."""
     file = hosts.yaml(a=["service"], b=["generator"])
