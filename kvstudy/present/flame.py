@@ -9,7 +9,6 @@ it shows, so that this can be saved.
 """
 
 import re
-from collections.abc import Mapping
 from html import escape
 
 import pandas as pd
@@ -86,17 +85,17 @@ def flame_graph(tables: Tables, event: str = "cpu", kind: str = "flamegraph") ->
     return HTML(f"<p><strong>{escape(title)}</strong>, {where}</p>{frame.data}")
 
 
-def one_at_a_time(choice: str, graphs: Mapping[str, HTML]) -> HTML:
-    """The first of ``graphs`` by name, and a chooser called ``choice`` that shows another in its place; the
-    first alone where none of them has a graph."""
-    shown = [graph.data for graph in graphs.values()]
+def one_at_a_time(choice: str, *graphs: tuple[str, HTML]) -> HTML:
+    """The first of ``graphs``, each with its name, and a chooser called ``choice`` that shows another in its
+    place; the first alone where none of them has a graph."""
+    shown = [graph.data for _, graph in graphs]
     if not any("<iframe" in one for one in shown):
         return HTML(shown[0])
     show = (
         "this.closest('.graphs').querySelectorAll('.graph')"
         f".forEach((one, place) => {{ one.style = place === this.selectedIndex ? '' : '{_NOT_CHOSEN}'; }})"
     )
-    options = "".join(f"<option>{escape(name)}</option>" for name in graphs)
+    options = "".join(f"<option>{escape(name)}</option>" for name, _ in graphs)
     each = "".join(
         f'<div class="graph" style="{_NOT_CHOSEN if place else ""}">{one}</div>'
         for place, one in enumerate(shown)

@@ -89,7 +89,7 @@ def _best(runs: pd.DataFrame) -> pd.DataFrame:
 def both_ways(names: Sequence[str], draw: Callable[[int], HTML]) -> HTML:
     """``draw(1)``, the stacks of the second side, or ``draw(0)``, those of the first, as chosen: a frame that
     only one side has is seen only in that side's picture."""
-    return flame.one_at_a_time("Stacks of", {names[side]: draw(side) for side in (1, 0)})
+    return flame.one_at_a_time("Stacks of", *((names[side], draw(side)) for side in (1, 0)))
 
 
 def _both_ways(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HTML:
