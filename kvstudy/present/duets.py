@@ -361,25 +361,22 @@ def difference(shown: Shown | None, event: str = "cpu") -> HTML:
         (tables.duet_stacks["event"] == event) & tables.duet_stacks["run_id"].isin(duet.counted_runs)
     ]
     sides = [stacks[stacks["side"] == side] for side in "ab"]
-    pages = [_template(duet, event, side) for side in "ab"]
-    if None in pages or any(side["samples"].sum() == 0 for side in sides):
+    page = _template(duet, event)
+    if page is None or any(side["samples"].sum() == 0 for side in sides):
         return HTML(
             f"<p>No {escape(event)} profiles of both {escape(duet.a)} and {escape(duet.b)} in a launch that "
             "counts.</p>"
         )
     names = (duet.a, duet.b)
     launches = f"{words.counted(stacks['run_id'].nunique(), 'launch')} of {duet.experiment}"
-
-    def draw(side: int) -> HTML:
-        order = 1 if side else -1
-        return flame_difference.drawn(sides[::order], names[::order], event, pages[side], launches)
-
-    return flame_difference.both_ways(names, draw)
+    return flame_difference.both_ways(
+        names, lambda step: flame_difference.drawn(sides[::step], names[::step], event, page, launches)
+    )
 
 
-def _template(duet: Duet, event: str, side: str) -> str | None:
-    """async-profiler's page of a side, whose script draws the difference."""
-    name = side_file(f"{event}.flamegraph.html", side)
+def _template(duet: Duet, event: str) -> str | None:
+    """async-profiler's page of side b, whose script draws the difference."""
+    name = side_file(f"{event}.flamegraph.html", "b")
     for run_id in duet.tables.duets["run_id"]:
         if run_id in duet.tables.folders and (run := open_run(duet.tables.folders[run_id])).has(name):
             return run.text(name)

@@ -87,16 +87,13 @@ def _best(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def both_ways(names: Sequence[str], draw: Callable[[int], HTML]) -> HTML:
-    """``draw(1)``, the stacks of the second side, or ``draw(0)``, those of the first, as chosen: a frame that
-    only one side has is seen only in that side's picture."""
-    return flame.one_at_a_time("Stacks of", *((names[side], draw(side)) for side in (1, 0)))
+    """The stacks of the second side or those of the first, as chosen: a frame that only one side has is seen
+    only in that side's picture. ``draw(step)``: those of the last of ``[::step]``, 1 or -1, of both sides."""
+    return flame.one_at_a_time("Stacks of", (names[1], draw(1)), (names[0], draw(-1)))
 
 
 def _both_ways(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HTML:
-    return both_ways(
-        names,
-        lambda side: _drawn(sides, names, events) if side else _drawn(sides[::-1], names[::-1], events[::-1]),
-    )
+    return both_ways(names, lambda step: _drawn(sides[::step], names[::step], events[::step]))
 
 
 def _drawn(sides: list[Tables], names: list[str], events: tuple[str, str]) -> HTML:

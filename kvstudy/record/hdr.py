@@ -5,7 +5,6 @@
                                                library gives it
     merge([first, second]).percentile_us(99)   the way to join seconds or runs: percentiles are never averaged
     encode(histogram)                          the text again
-    count(values_us, layout)                   the histogram of values
 
 Guarantees: 1. no percentile is interpolated: it is the bound of a bucket that holds a recorded value; 2.
 merging is exact: counts add up; 3. a value is known to the histogram's significant digits (3: within 0.1 %).
@@ -62,11 +61,6 @@ class Layout:
             reach <<= 1
             buckets += 1
         return (buckets + 1) << self.half_bits
-
-    @cached_property
-    def lowest_bounds_us(self) -> np.ndarray:
-        """Of every index."""
-        return self.bounds_us(np.arange(self.bucket_total))[0]
 
     def bounds_us(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest value (both inclusive) counted at each index."""
@@ -188,18 +182,11 @@ def encode(histogram: Histogram) -> str:
     layout = histogram.layout
     written = HdrHistogram(layout.lowest_us, layout.highest_us, layout.digits)
     if histogram.total:
-        # The highest value tells the library how many counts to write. It adds value by value in 3 µs each,
-        # so the counts are put in their places here.
+        # The highest value tells the library how many counts to write. It adds value by value, so the counts
+        # are put in their places here.
         written.record_value(int(histogram.lowest_us[-1]))
         np.frombuffer(written.counts, dtype=np.int64)[histogram.indices] = histogram.counts
     return written.encode().decode()
-
-
-def count(values_us: np.ndarray, layout: Layout) -> Histogram:
-    """The histogram of these values, which are at most ``highest_us`` of ``layout``."""
-    places = np.searchsorted(layout.lowest_bounds_us, np.asarray(values_us, dtype=np.int64), side="right") - 1
-    indices, counts = np.unique(places, return_counts=True)
-    return Histogram(layout, indices, counts)
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:

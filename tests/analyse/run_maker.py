@@ -6,17 +6,12 @@ import io
 import json
 
 import numpy as np
+from histograms import encoded
 
-from kvstudy.record import hdr
 from kvstudy.record.run_folder import RunWriter, SealedRun
 
-LAYOUT = hdr.Layout(1, 86_400_000_000, 3)
 START_EPOCH_S = 1_795_207_345.0  # 2026-11-20T20:42:25Z
 START_UTC = "2026-11-20T20:42:25.000Z"
-
-
-def encoded(values_us) -> str:
-    return hdr.encode(hdr.count(values_us, LAYOUT))
 
 
 def facts(run_id: str, **changes) -> dict:

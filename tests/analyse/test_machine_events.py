@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from run_maker import encoded
+from histograms import encoded
 
 from kvstudy.analyse.machine_events import process_events, stops
 from kvstudy.analyse.observation import observe

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from run_maker import encoded
+from histograms import encoded
 
 from kvstudy.analyse import schema, tail
 from kvstudy.analyse.tables import Tables

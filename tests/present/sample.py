@@ -4,6 +4,7 @@ them."""
 import functools
 from dataclasses import replace
 
+import histograms
 import numpy as np
 import pandas as pd
 
@@ -11,7 +12,6 @@ from kvstudy.analyse import by_second, schema
 from kvstudy.analyse.tables import Tables
 from kvstudy.record import hdr
 
-LAYOUT = hdr.Layout(1, 3_600_000_000, 3)
 PERCENTILES = (0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100)
 
 
@@ -307,4 +307,4 @@ def _row(
 
 
 def encoded(latencies_us) -> str:
-    return hdr.encode(hdr.count(np.maximum(latencies_us, 1), LAYOUT))
+    return histograms.encoded(np.maximum(latencies_us, 1), highest_us=3_600_000_000)

@@ -9,6 +9,7 @@ import nbformat
 import numpy as np
 import pytest
 from sample import empty_tables
+from test_flame_difference import PAGE
 
 from kvstudy.analyse import tables
 from kvstudy.analyse.comparison.words import CANNOT_TELL
@@ -225,6 +226,16 @@ def test_rounds_of_launches_that_do_not_count_are_not_shown_as_if_they_did(make)
 
 def test_the_difference_of_both_profiles_needs_a_page_to_draw_in(slower):
     assert "No cpu profiles of both" in duets.difference(slower).data
+
+
+def test_the_stacks_of_either_side_can_be_chosen_each_coloured_by_the_other(slower, monkeypatch):
+    monkeypatch.setattr(duets, "_template", lambda *_: PAGE)
+    html = duets.difference(slower).data
+    assert re.findall("<option>(.*?)</option>", html) == ["change", "main"]
+    assert re.findall(r"<strong>(.*?), self share of cpu: (get \S+ points)", html) == [
+        ("change against main", "get -30.0 points"),
+        ("main against change", "get +30.0 points"),
+    ]
 
 
 @pytest.mark.parametrize("experiment", [None, "compare"])
