@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.machine, pytest.mark.xdist_group("hosts")]
 
 CLOCKS = {"a": WrongClock(250_000_000, 50), "c": WrongClock(-250_000_000, -50)}
 # Every few hundred milliseconds all threads of the service stand still for a full collection.
-COLLECTING = ["-XX:G1PeriodicGCInterval=200", "-XX:-G1PeriodicGCInvokesConcurrent", "-XX:ParallelGCThreads=1"]
+COLLECTING = ["-XX:G1PeriodicGCInterval=400", "-XX:-G1PeriodicGCInvokesConcurrent", "-XX:ParallelGCThreads=1"]
 
 NEAR_S = 0.06
 
@@ -45,8 +45,8 @@ def test_wrong_clocks_are_found_within_their_bounds_and_pauses_lie_where_answers
     experiment = project.experiment(
         subject="kv-service",
         connections=4,
-        rate=1000,
-        duration="2s",  # all answers of the second that is measured are kept, whatever else is slow
+        rate=300,  # held even where a busy machine makes each pause 0.1 s; all answers measured are kept
+        duration="3s",
         warm_up="1s",
         jvm={"gc": "G1", "heap": "256m", "options": COLLECTING},
     )
