@@ -15,7 +15,7 @@ import psutil
 
 from kvstudy.errors import ToolMissing
 from kvstudy.hosts import memory_group
-from kvstudy.measure import awake, limits
+from kvstudy.measure import awake, limits, steadiness
 from kvstudy.measure.build import CARGO_HINT
 from kvstudy.project import (
     empty_server_jar,
@@ -35,6 +35,8 @@ FREE_DISK_MIN_BYTES = 5 << 30
 FREE_MEMORY_MIN_BYTES = 2 << 30
 CONNECTIONS_MAX = 10_000  # of experiments/connections.yaml
 FOREIGN_CPU_MAX_SHARE = 0.10
+STEADINESS_S = 2.0
+SLOW_MAX_SHARE = 0.01  # else p99 is the machine's, not the service's
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class Check:
 
 
 def examine(root: Path) -> list[Check]:
-    """All checks, in the order in which a person would mend them. Takes about a second: other load is
-    sampled."""
+    """All checks, in the order in which a person would mend them. Takes about three seconds:
+    other load and a core's speed are sampled."""
     return [
         _python(),
         _jdk(),
@@ -78,6 +80,7 @@ def examine(root: Path) -> list[Check]:
         _open_files(),
         _port(),
         _load(),
+        _steadiness(),
     ]
 
 
@@ -390,6 +393,19 @@ def _load() -> Check:
         WARN,
         f"{share:.0%} of the cores busy, steal {steal:.0%}: {names}",
         "stop other programs before measuring",
+    )
+
+
+def _steadiness() -> Check:
+    share = steadiness.slow_share(STEADINESS_S)
+    said = f"a core worked at less than half its speed for {share:.1%} of {STEADINESS_S:.0f} s"
+    if share <= SLOW_MAX_SHARE:
+        return Check("steady speed", OK, said)
+    return Check(
+        "steady speed",
+        WARN,
+        f"{said}: many runs will be invalid, and p99 is the machine's",
+        "measure on a machine whose host is not busy, and whose processors are not throttled",
     )
 
 
