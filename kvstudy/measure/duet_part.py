@@ -263,7 +263,7 @@ def generate_part(
             code = generator.stop(timeout_s=1.0)
     step()
     # The launch fails by itself for unexpected answers.
-    check_slices(code, log, at_rate=planned.slices.loop == "rate")
+    check_slices(code, log, at_rate=planned.slices.loop == "rate", urls=planned.turn.urls)
     return _result(planned.file("json"))
 
 

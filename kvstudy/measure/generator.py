@@ -7,6 +7,7 @@ and what is measured is the second one. They take whole seconds, which the plan 
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ _MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
 _NO_LATENCY = 5
 # As loadgen says it of a service that was sent something: who could not even connect may have no port left.
 _NO_ANSWER = re.compile(r"no request was answered: (?:.*: )?(sent [1-9]\d*, .*)")
+_ONE_SIDE_SILENT = re.compile(r"no request was answered by (\S+): (sent \d+)")
 # Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is
 # the longer one.
 _SLOWEST_SHARE = 0.02
@@ -228,12 +230,23 @@ def check_load(generator: str, code: int, stderr: Path) -> None:
     check_exit(generator, code, stderr)
 
 
-def check_slices(code: int, stderr: Path, at_rate: bool) -> None:
-    """As ``check_exit``, of the slices of a duet: there a load without an answer compares nothing."""
+def check_slices(code: int, stderr: Path, at_rate: bool, urls: Mapping[str, str]) -> None:
+    """As ``check_exit``, of the slices of a duet: there a load without an answer compares nothing. ``urls``:
+    by side."""
     if code == _NO_LATENCY:
         why = "the rate may be too high for both sides" if at_rate else "both sides stood still"
         raise RunFailed(f"no request due in a slice was answered: {why}: {_last_line(stderr)}")
+    if code == 1:
+        said = _last_line(stderr)
+        if found := _NO_ANSWER.fullmatch(said):
+            raise RunFailed(f"neither side answered a request: {found[1]}")
+        if (found := _ONE_SIDE_SILENT.fullmatch(said)) and (side := _side_of(found[1], urls)):
+            raise RunFailed(f"side {side} answered no request in its slices: {found[2]}")
     check_exit("loadgen", code, stderr)
+
+
+def _side_of(asked: str, urls: Mapping[str, str]) -> str | None:
+    return next((side for side, url in urls.items() if url == asked), None)
 
 
 def _last_line(stderr: Path) -> str:

@@ -1,5 +1,5 @@
-"""How evenly a core works. A host that takes processor time without telling its guest (no steal), or throttles
-it, shows only in that the same work takes longer now and then: whole percents of requests wait for it."""
+"""How evenly a core works. A host that takes processor time without telling its guest (no steal), or
+throttles it, shows only in that the same work takes longer now and then: whole percents of requests wait."""
 
 import time
 from collections.abc import Callable

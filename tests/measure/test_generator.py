@@ -179,6 +179,9 @@ def test_a_service_that_answered_nothing_of_a_load_is_told_from_a_generator_that
     assert not is_under_load(f"failed: {without_a_port.value}")
 
 
+SIDES = {"a": "http://127.0.0.1:1", "b": "http://127.0.0.1:2"}
+
+
 def test_a_duet_whose_slices_had_no_answer_is_told_why_that_may_be(tmp_path):
     log = tmp_path / "generator.log"
     log.write_text(
@@ -186,12 +189,25 @@ def test_a_duet_whose_slices_had_no_answer_is_told_why_that_may_be(tmp_path):
     )
     told = "^no request due in a slice was answered: {}: no answer was measured: all 900"
     with pytest.raises(RunFailed, match=told.format("the rate may be too high for both sides")):
-        check_slices(5, log, at_rate=True)
+        check_slices(5, log, at_rate=True, urls=SIDES)
     with pytest.raises(RunFailed, match=told.format("both sides stood still")):
-        check_slices(5, log, at_rate=False)
-    check_slices(3, log, at_rate=True)  # of an unexpected status the launch says more itself
+        check_slices(5, log, at_rate=False, urls=SIDES)
+    check_slices(3, log, at_rate=True, urls=SIDES)  # of an unexpected status the launch says more itself
     with pytest.raises(RunFailed, match="^generator failed: exit 1: "):
-        check_slices(1, log, at_rate=True)
+        check_slices(1, log, at_rate=True, urls=SIDES)
+
+
+def test_a_side_of_a_duet_that_answers_nothing_is_told_from_a_generator_that_failed(tmp_path):
+    log = tmp_path / "generator.log"
+    log.write_text("a warning\nno request was answered: sent 64, connect errors 0, timeouts 64\n")
+    with pytest.raises(RunFailed, match="^neither side answered a request: sent 64, connect"):
+        check_slices(1, log, at_rate=True, urls=SIDES)
+    log.write_text("no request was answered by http://127.0.0.1:2: sent 30\n")
+    with pytest.raises(RunFailed, match="^side b answered no request in its slices: sent 30$"):
+        check_slices(1, log, at_rate=True, urls=SIDES)
+    log.write_text("no request was answered: Cannot assign requested address: sent 0, connect errors 64\n")
+    with pytest.raises(RunFailed, match="^generator failed: exit 1: "):
+        check_slices(1, log, at_rate=True, urls=SIDES)
 
 
 def test_four_cores_are_split_and_two_are_not():
