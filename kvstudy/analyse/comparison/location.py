@@ -34,6 +34,8 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
+from kvstudy.analyse.comparison import student_t
+
 RESOLUTION = (
     0.001  # of a value that is read off a histogram of three digits: launches do not agree better than that
 )
@@ -75,12 +77,12 @@ class End:
     def p(self, value: float, count: int | None = None) -> np.ndarray:
         """Of a t test, two-sided, that its mean is this; ``count``: if so many had this mean and spread."""
         count = count or self.count
-        return 2 * stats.t.sf(np.abs(self.mean - value) / self.spread * math.sqrt(count), max(1, count - 1))
+        return 2 * student_t.sf(np.abs(self.mean - value) / self.spread * math.sqrt(count), max(1, count - 1))
 
     def excluded_from(self, p: float) -> np.ndarray:
         """How far from the mean, away from all launches, values begin whose p is smaller, and which lie
         beyond the edge."""
-        reach = stats.t.isf(p / 2, max(1, self.count - 1)) * self.spread / math.sqrt(self.count)
+        reach = student_t.isf(p / 2, max(1, self.count - 1)) * self.spread / math.sqrt(self.count)
         return np.maximum(reach, np.abs(self.edge - self.mean))
 
 
@@ -110,7 +112,7 @@ class Typical:
     def p(self, value: float) -> np.ndarray:
         """Two-sided, that this is the typical log ratio; where nothing is typical, that of ``p_aside`` of a
         value among or near the launches."""
-        found = 2 * stats.t.sf(np.abs(self.location - value) / self.error, self.freedom)
+        found = 2 * student_t.sf(np.abs(self.location - value) / self.error, self.freedom)
         against = np.where(
             self.location > value,
             np.where(self.lowest <= value, self._votes(self.below), 0.0),
@@ -130,7 +132,7 @@ class Typical:
     def p_same(self, margin: float) -> np.ndarray:
         """The larger of two one-sided ones, that it lies beyond either margin; where nothing is typical, 1 if
         a launch does or nearly does."""
-        found = stats.t.sf((margin - np.abs(self.location)) / self.error, self.freedom)
+        found = student_t.sf((margin - np.abs(self.location)) / self.error, self.freedom)
         above = np.where(self.highest >= margin, self._votes(self.above), 0.0)
         below = np.where(self.lowest <= -margin, self._votes(self.below), 0.0)
         beyond = (self.least <= -margin) | (self.most >= margin)
@@ -138,7 +140,7 @@ class Typical:
 
     def interval(self, p: float) -> tuple[np.ndarray, np.ndarray]:
         """Of the values whose p is larger."""
-        width = stats.t.isf(p / 2, self.freedom) * self.error
+        width = student_t.isf(p / 2, self.freedom) * self.error
         low, high = self.location - width, self.location + width
         low = np.where(2 * self._votes(self.below) > p, np.minimum(low, self.lowest), low)
         high = np.where(2 * self._votes(self.above) > p, np.maximum(high, self.highest), high)
@@ -175,7 +177,7 @@ class Typical:
         )
 
     def _votes(self, against: np.ndarray) -> np.ndarray:
-        return _votes(self.launches)[against]
+        return votes(self.launches)[against]
 
 
 def p_agreeing(nearest: np.ndarray, launches: int) -> np.ndarray:
@@ -224,9 +226,9 @@ def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typ
 
 def _bisquare(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Location, its error, the weight of each launch, and the scale; all weigh 1 where that is not known."""
-    location = np.median(logs, axis=1, keepdims=True)
+    location = quantile(np.sort(logs, axis=1), 0.5)
     distances = np.abs(logs - location)
-    scale = np.quantile(distances, SCALE_QUANTILE, axis=1, keepdims=True) / _SCALE_OF_NORMAL
+    scale = quantile(np.sort(distances, axis=1), SCALE_QUANTILE) / _SCALE_OF_NORMAL
     reach = np.where(scale > RESOLUTION, TUNING * scale, np.inf)
     for _ in range(_STEPS):
         near = _nearness(logs, location, reach)
@@ -241,6 +243,15 @@ def _bisquare(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.
     squares = ((weights * (logs - location)) ** 2).sum(axis=1)
     error = np.sqrt(np.maximum(squares / (slopes * (slopes - 1)), RESOLUTION**2 / logs.shape[1]))
     return location[:, 0], error, weights, scale[:, 0]
+
+
+def quantile(ordered: np.ndarray, share: float) -> np.ndarray:
+    """A column: of each row, the lowest first, what numpy.quantile gives, which takes ten times as long for
+    rows as short as these."""
+    at = share * (ordered.shape[1] - 1)
+    below = int(at)
+    low, high = ordered[:, below, None], ordered[:, min(below + 1, ordered.shape[1] - 1), None]
+    return low + (high - low) * (at - below) if at - below < 0.5 else high - (high - low) * (1 - (at - below))
 
 
 def _nearness(logs: np.ndarray, location: np.ndarray, reach: np.ndarray) -> np.ndarray:
@@ -269,10 +280,10 @@ def _wide(count: int) -> np.ndarray:
     """In standard deviations of one to so many launches, how far from their mean the next would lie with a
     p of APART."""
     sizes = np.arange(1, count + 1)
-    return stats.t.isf(APART, np.maximum(1, sizes - 1)) * np.sqrt(1 + 1 / sizes)
+    return student_t.isf(APART, np.maximum(1, sizes - 1)) * np.sqrt(1 + 1 / sizes)
 
 
 @lru_cache(maxsize=100)
-def _votes(launches: int) -> np.ndarray:
+def votes(launches: int) -> np.ndarray:
     """By how many are against: one-sided p that no more are, where half of all launches would be."""
     return stats.binom.cdf(np.arange(launches + 1), launches, 0.5)

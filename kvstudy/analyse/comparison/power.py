@@ -21,6 +21,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
+from kvstudy.analyse.comparison import student_t
 from kvstudy.analyse.comparison.words import ALPHA, MIN_RUNS
 
 WANTED = 0.8  # found in four of five
@@ -105,7 +106,8 @@ def _limits(before: int, after: int, alpha: float) -> np.ndarray:
     of_welch = welch**2 / ((first / before) ** 2 / (before - 1) + (second / after) ** 2 / (after - 1))
     pooled = ((before - 1) * first + (after - 1) * second) / degrees * (1 / before + 1 / after)
     return np.maximum(
-        stats.t.isf(alpha / 2, of_welch) * np.sqrt(welch), stats.t.isf(alpha / 2, degrees) * np.sqrt(pooled)
+        student_t.isf(alpha / 2, of_welch) * np.sqrt(welch),
+        student_t.isf(alpha / 2, degrees) * np.sqrt(pooled),
     )
 
 

@@ -28,10 +28,17 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from kvstudy.analyse.comparison import looks
+from kvstudy.analyse.comparison import looks, student_t
 from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.comparison.launches import BETTER, COSTS, MEAN, MEASURES, PART, TAILS
-from kvstudy.analyse.comparison.location import RESOLUTION, Typical, group_size, p_agreeing, typical_launch
+from kvstudy.analyse.comparison.location import (
+    RESOLUTION,
+    Typical,
+    group_size,
+    p_agreeing,
+    typical_launch,
+    votes,
+)
 from kvstudy.analyse.comparison.lost import LOST_MORE_MAX, NOTHING_LOST, Forbidden, Lost
 from kvstudy.analyse.comparison.words import ALPHA, BELOW_AND_ABOVE, CANNOT_TELL, SAME, word
 
@@ -278,9 +285,9 @@ def launches_to_come(one: MeasureResult, error: float = ALPHA) -> int | None:
         width = one.noise / math.sqrt(count)
         limit = looks.nominal_p(error, count)
         against = math.ceil(one.against / one.launches * count)
-        outvoted = not against or 2 * stats.binom.cdf(against, count, 0.5) <= limit
-        differs = distance >= stats.t.isf(limit / 2, count - 1) * width
-        same = margin - distance >= stats.t.isf(looks.nominal_p(2 * error, count) / 2, count - 1) * width
+        outvoted = not against or 2 * votes(count)[against] <= limit
+        differs = distance >= student_t.isf(limit / 2, count - 1) * width
+        same = margin - distance >= student_t.isf(looks.nominal_p(2 * error, count) / 2, count - 1) * width
         if outvoted and (differs or same):
             return count - one.launches
     return None

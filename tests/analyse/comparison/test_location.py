@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kvstudy.analyse.comparison.location import FEWEST, RESOLUTION, typical_launch
+from kvstudy.analyse.comparison.location import FEWEST, RESOLUTION, SCALE_QUANTILE, quantile, typical_launch
 
 USUAL = np.array([0.051, 0.044, 0.057, 0.049, 0.038, 0.062, 0.053, 0.046, 0.055, 0.041, 0.05, 0.059])
 
@@ -108,3 +108,12 @@ def test_a_launch_that_may_not_be_set_aside_brings_the_mean_back():
     found = typical_launch(logs, kept[None, :])
     assert found.location[0] == pytest.approx(logs.mean()) and found.odd[0] == 1
     assert typical_launch(logs, ~kept[None, :]).location[0] < 0.06
+
+
+def test_the_quantile_of_ordered_rows_is_numpys():
+    random = np.random.default_rng(11)
+    print("seed=11")
+    for count in range(2, 40):
+        rows = np.sort(random.normal(size=(20, count)), axis=1)
+        for share in (0.5, SCALE_QUANTILE, 0.0, 1.0):
+            assert np.array_equal(quantile(rows, share), np.quantile(rows, share, axis=1)[:, None])
