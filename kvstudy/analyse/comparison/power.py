@@ -101,14 +101,9 @@ def _power(effect: float, before: int, after: int, alpha: float, freedom: float)
 @lru_cache(maxsize=300)
 def _limits(before: int, after: int, alpha: float) -> np.ndarray:
     """By how many standard deviations two means must differ for p ≤ ``alpha``, of each draw."""
-    first, second = _spread(before - 1, 0), _spread(after - 1, 1)
-    welch, degrees = first / before + second / after, before + after - 2
-    of_welch = welch**2 / ((first / before) ** 2 / (before - 1) + (second / after) ** 2 / (after - 1))
-    pooled = ((before - 1) * first + (after - 1) * second) / degrees * (1 / before + 1 / after)
-    return np.maximum(
-        student_t.isf(alpha / 2, of_welch) * np.sqrt(welch),
-        student_t.isf(alpha / 2, degrees) * np.sqrt(pooled),
-    )
+    variances = _spread(before - 1, 0), before, _spread(after - 1, 1), after
+    both = student_t.welch(*variances), student_t.pooled(*variances)
+    return np.maximum(*(student_t.isf(alpha / 2, freedom) * error for error, freedom in both))
 
 
 @lru_cache(maxsize=300)
