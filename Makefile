@@ -142,9 +142,9 @@ verify: setup ## recompute the checksums of every sealed run
 
 # ---- tests ----------------------------------------------------------------------------------------------------------------
 
-test: lint-text ## all but long tests over hosts (make test-hosts): 20 to 30 minutes
-	@echo 'builds, and compiles the tests of Rust beside them (2 to 4 min)'
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=line build compile-rust-tests
+test: ## all but long tests over hosts (make test-hosts): 20 to 30 minutes
+	@echo 'sets up, checks the layout, builds, and compiles the tests of Rust beside all that (3 to 5 min)'
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint-text build compile-rust-tests
 	@echo 'tests of Rust and Java, then of Python, two of these at once; each is told when it is over (14 to 25 min)'
 	@rm -f build/failed-*
 	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target tests-beside-each-other || { cat build/failed-* 2>/dev/null; exit 1; }
@@ -170,7 +170,7 @@ lint-text: setup
 	$(BIN)/pymarkdown scan $(DOCUMENTS)
 	$(BIN)/python -m pytest -q tests/test_line_lengths.py tests/test_documents.py
 
-lint-rust: setup
+lint-rust:
 	@if cargo fmt --version >/dev/null 2>&1; then cargo fmt --check --manifest-path loadgen/Cargo.toml; \
 	else echo 'not checked: cargo fmt is not installed (rustup component add rustfmt)'; fi
 	@if cargo clippy --version >/dev/null 2>&1; then \
@@ -189,7 +189,7 @@ format: setup ## lay out Python, Rust and Java, and mend what the linter can
 	$(JDK25) mvn -q -B -f service/pom.xml spotless:apply
 
 # What failed is said once more when both are over, behind the longer of the two.
-test-rust: setup
+test-rust:
 	@mkdir -p build
 	cargo test --locked --no-fail-fast --manifest-path loadgen/Cargo.toml 2>&1 | tee build/test-rust.log || \
 	  { { echo; echo 'tests of Rust failed:'; grep -E -A 12 ' FAILED$$|panicked at|^error' build/test-rust.log; } | tail -n 100 >build/failed-rust; exit 1; }
