@@ -165,8 +165,12 @@ class SealedRun:
 
     @cached_property
     def machine(self) -> dict:
-        """machine.json; empty when a run failed before the machine was looked at."""
-        return self._json("machine.json") if self.has("machine.json") else {}
+        """machine.json; empty when a run failed before the machine was looked at, and when it is damaged,
+        which kvstudy.record.verification says."""
+        try:
+            return self._json("machine.json") if self.has("machine.json") else {}
+        except RunFolderError:
+            return {}
 
     def has(self, name: str) -> bool:
         """Whether the run holds file ``name``, packed or not."""

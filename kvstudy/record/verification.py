@@ -20,8 +20,8 @@ class Problem:
 
 
 def verify(path: Path) -> list[Problem]:
-    """Recomputes the checksums of one sealed run: files changed, missing or added, each by name. Empty when
-    it is whole."""
+    """Recomputes the checksums of one sealed run: files changed, missing or added, each by name; and whether
+    the folder is called as the run is. Empty when it is whole."""
     run = open_run(path).path
     problems = []
     expected: dict[str, str] = {}
@@ -47,6 +47,11 @@ def verify(path: Path) -> list[Problem]:
     for file in files_of(run):
         if file.name not in expected and file.name != SEAL:
             problems.append(Problem(run, file.name, "added after sealing: the seal does not name it"))
+    # A copy beside its original would count as another run.
+    if not any(problem.file in ("run.json", SEAL) for problem in problems):
+        own = open_run(path).facts.get("run_id")
+        if own != run.name:
+            problems.append(Problem(run, "run.json", f"of run {own}: the folder was copied or renamed"))
     return problems
 
 

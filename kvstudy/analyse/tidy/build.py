@@ -27,12 +27,15 @@ from kvstudy.analyse.tidy import part, version
 from kvstudy.analyse.tidy.batches import Source, batches
 from kvstudy.analyse.tidy.part import Task
 from kvstudy.analyse.tidy.seals import seal_of, stamp_of
-from kvstudy.record.run_folder import seal_digest, sealed_runs
+from kvstudy.errors import RunFolderError
+from kvstudy.record.duet import is_duet
+from kvstudy.record.run_folder import REQUIRED_FACTS, SealedRun, seal_digest, sealed_runs
 
 INDEX = "index.json"
 LOCK = ".lock"
 SPREAD_FROM_RUNS = 100  # to read; fewer are done before another process has started
 Spread = Callable[[Callable[[Task], Task], list[Task]], Iterable[Task]]
+_FACTS_OF_DUETS = frozenset({"experiment", "sides", "parts", "primary", "launch", "outcome"})
 _PART = re.compile(rf"[0-9a-f]{{32}}|\..*{re.escape(part.UNFINISHED)}")
 
 
@@ -40,7 +43,8 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
     """Makes the parts of runs that are new or changed, drops those of runs that are gone; nothing is written
     when nothing changed.
 
-    A run that stands under two roots is taken from the first one.
+    A run that stands under two roots is taken from the first one. One that does not say what it is of is left
+    out, with a line on stderr.
     """
     code, folders = version.code_version(), _folders_of_runs(raw_roots)
     asked = {
@@ -49,10 +53,15 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
         "stamps": {run_id: stamp_of(folder) for run_id, folder in folders.items()},
     }
     if _are_there(tidy_root, asked):
+        if progress:
+            _tell(read_index(tidy_root) or {})
         return
     with _alone(tidy_root, progress):
         if _are_there(tidy_root, asked):  # made by who had the lock
             return
+        left_out = _left_out(folders, asked["stamps"], read_index(tidy_root) or {})
+        _tell({**asked, "left_out": left_out})
+        folders = {run_id: folder for run_id, folder in folders.items() if run_id not in left_out}
         there = _whole_parts(tidy_root, code)
         known = {
             (run_id, run["seal"]): folder
@@ -84,13 +93,14 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
                 wanted[task.batch.folder, task.batch.runs[0].run_id] = task.batch  # sealed as it was found
                 bar.update(task.fresh_runs)
         parts = [batch.part_name(code) for batch in wanted.values()]
-        _replace(tidy_root / INDEX, json.dumps({"parts": parts, **asked}, indent=1) + "\n")
+        index = {"parts": parts, "left_out": left_out, **asked}
+        _replace(tidy_root / INDEX, json.dumps(index, indent=1) + "\n")
         _sweep(tidy_root, set(parts))
 
 
 def read_index(tidy_root: Path) -> dict | None:
-    """``version``, ``parts``, and by run id ``folders`` (of the runs) and ``stamps`` (seals.py); None when
-    there is none, or it is damaged."""
+    """``version``, ``parts``, and by run id ``folders`` (of the runs), ``stamps`` (seals.py), and of those
+    ``left_out`` why; None when there is none, or it is damaged."""
     try:
         return json.loads((tidy_root / INDEX).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -112,6 +122,34 @@ def _folders_of_runs(roots: list[Path]) -> dict[str, Path]:
         for run in sealed_runs(root.resolve()):
             found.setdefault(run.run_id, run.path)
     return dict(sorted(found.items()))
+
+
+def _left_out(folders: dict[str, Path], stamps: dict[str, str], index: dict) -> dict[str, str]:
+    """Run id → why nothing can be told of that run. Those that stand as they stood then are not looked at."""
+    known, looked_at = index.get("left_out", {}), index.get("stamps", {})
+    found = {}
+    for run_id, folder in folders.items():
+        if looked_at.get(run_id) == stamps[run_id]:
+            why = known.get(run_id, "")
+        else:
+            why = _why_unknown(SealedRun(folder))
+        if why:
+            found[run_id] = why
+    return found
+
+
+def _why_unknown(run: SealedRun) -> str:
+    try:
+        missing = sorted((_FACTS_OF_DUETS if is_duet(run) else REQUIRED_FACTS) - run.facts.keys())
+    except RunFolderError as error:
+        return error.message
+    return f"{run.path / 'run.json'} lacks {', '.join(missing[:3])}" if missing else ""
+
+
+def _tell(index: dict) -> None:
+    for run_id, why in index.get("left_out", {}).items():
+        folder = index["folders"][run_id]
+        print(f"left out: {why}; put back what it was, or move {folder} out of data", file=sys.stderr)
 
 
 def _listed(tidy_root: Path, there: dict[Path, dict]) -> dict[str, tuple[str, str]]:

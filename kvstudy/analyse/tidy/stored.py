@@ -87,7 +87,10 @@ class Stored:
             except (OSError, ValueError):
                 continue
             self.version = index["version"]
-            self.folders = {run_id: Path(path) for run_id, path in index["folders"].items()}
+            left_out = index.get("left_out", {})
+            self.folders = {
+                run_id: Path(path) for run_id, path in index["folders"].items() if run_id not in left_out
+            }
             self.smoke = {
                 run_id
                 for content in self._parts.values()

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -383,3 +384,52 @@ def test_what_is_none_of_ours_is_left_alone(make_run, tidy):
     (tidy / "runs.parquet").write_text("as tables were kept before")
     made(make_run, tidy)
     assert (tidy / "notes" / "mine" / "text").read_text() == "x" and not (tidy / "runs.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "run.json:1: not JSON"),
+        ("[]", "run.json: no JSON object"),
+        ('{"run_id": "run-2"}', "run.json lacks "),
+        (None, "run has no such file"),
+    ],
+)
+def test_a_run_that_does_not_say_what_it_is_of_is_left_out_with_a_line_and_the_others_are_there(
+    make_run, tidy, capsys, text, why
+):
+    runs = [make_run(f"run-{number}") for number in range(1, 4)]
+    file = runs[1].path / "run.json"
+    whole = file.read_text()
+    file.unlink()
+    if text is not None:
+        file.write_text(text)
+    for _ in range(2):  # who looks again is told again, unless nothing is to be told but the tables
+        found = made(make_run, tidy)
+        assert list(found.runs["run_id"]) == ["run-1", "run-3"] and "run-2" not in found.folders
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and told.startswith("left out: ") and why in told
+    assert f"move {runs[1].path} out of data" in told
+    tables.rebuild([make_run.root], tidy, progress=True)
+    assert capsys.readouterr().err == told
+    file.unlink(missing_ok=True)
+    file.write_text(whole)
+    assert len(made(make_run, tidy).runs) == 3 and capsys.readouterr().err == ""
+
+
+def test_a_copy_of_a_run_beside_it_is_no_other_run(make_run, tidy):
+    run = make_run("run-1")
+    shutil.copytree(run.path, run.path.with_name("run-1-copy"))
+    found = made(make_run, tidy)
+    readable = found.validity[found.validity["check"] == "readable"].set_index("run_id")
+    assert list(readable["verdict"]) == ["PASS", "FAIL"]
+    assert "of run run-1: the folder was copied or renamed" in readable.loc["run-1-copy", "observed"]
+
+
+def test_a_damaged_description_of_the_machine_makes_its_run_unreadable_and_no_other(make_run, tidy):
+    run, _ = make_run("run-1"), make_run("run-2")
+    (run.path / "machine.json").write_text("")
+    found = made(make_run, tidy)
+    readable = found.validity[found.validity["check"] == "readable"].set_index("run_id")
+    assert list(readable["verdict"]) == ["FAIL", "PASS"]
+    assert "machine.json: changed after sealing" in readable.loc["run-1", "observed"]
