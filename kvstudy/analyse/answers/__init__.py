@@ -20,6 +20,7 @@ from kvstudy.analyse.claim import Claim, Place
 from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.validity import FAIL
+from kvstudy.plan.subject import EMPTY, KV_SERVICE
 
 # Experiments about the ruler, not about the service.
 RULER = ("instrument", "generators", "wrk2", "stall", "noise", "profile-cost", "workloads")
@@ -80,8 +81,12 @@ def failed_checks(tables: Tables, runs: pd.DataFrame, most: int = 3) -> tuple[tu
 
 
 def service_tables(tables: Tables) -> Tables:
-    """Without the experiments about the ruler."""
-    return tables.only(tables.runs.loc[~tables.runs["experiment"].isin(RULER), "run_id"])
+    """Without the experiments about the ruler, the empty server, and the peers beside our service."""
+    runs = tables.runs
+    has_ours = runs["experiment"].isin(runs.loc[runs["server"] == KV_SERVICE, "experiment"])
+    is_peer = has_ours & (runs["server"] != KV_SERVICE)
+    others = runs["experiment"].isin(RULER) | is_peer | (runs["server"] == EMPTY)
+    return tables.only(runs.loc[~others, "run_id"])
 
 
 def latency_at(tables: Tables, percentile: float, latency_kind: str = "response") -> pd.DataFrame:
