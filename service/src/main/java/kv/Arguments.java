@@ -276,8 +276,8 @@ final class Arguments {
                 names = "--max-connections",
                 paramLabel = "N",
                 defaultValue = "10000",
-                description = "Further connections are closed at once. Default: ${DEFAULT-VALUE}. Each costs about "
-                        + "1 kB of heap and a file descriptor.")
+                description = "Further connections are closed at once. Default: ${DEFAULT-VALUE}. Each costs up to "
+                        + "1.9 kB of heap and a file descriptor.")
         int maxConnections;
 
         @Option(

@@ -6,6 +6,9 @@ import java.net.BindException;
 import java.net.UnknownHostException;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
 import kv.cache.CachedStore;
 import kv.http.HttpOptions;
 import kv.http.KvServer;
@@ -35,8 +38,17 @@ public final class Main {
     public static void main(String[] args) {
         // the store logs through the platform's logger: one line per event, as everything else
         System.setProperty("java.util.logging.SimpleFormatter.format", "%1$tFT%1$tT.%1$tL %4$s %3$s - %5$s%6$s%n");
+        loadLogging();
         Thread.setDefaultUncaughtExceptionHandler(Main::dieWith);
         System.exit(run(args, System.out, System.err));
+    }
+
+    /// The first line reads files of the JDK. When none can be opened any more is when the store has something to
+    /// say, and a formatter that failed once fails for ever.
+    private static void loadLogging() {
+        for (Handler handler : java.util.logging.Logger.getLogger("").getHandlers()) {
+            handler.getFormatter().format(new LogRecord(Level.INFO, "loaded"));
+        }
     }
 
     /// A selector or a store thread that died would leave a service that accepts requests and does not serve
@@ -119,9 +131,11 @@ public final class Main {
         server.describe(build);
         try (Store store = open(options, cacheEntries, cacheBytes);
                 CounterEvents counters = new CounterEvents(store)) {
-            server.serve(store);
-            out.println("ready: " + url(http.host(), server.port()));
-            out.flush();
+            if (stop.getCount() > 0) {
+                server.serve(store);
+                out.println("ready: " + url(http.host(), server.port()));
+                out.flush();
+            }
             stop.await();
             server.stopInOrder();
             log.info("closing the store");

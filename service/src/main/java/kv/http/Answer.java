@@ -22,19 +22,20 @@ enum Answer {
     UNKNOWN_PATH(
             400,
             "Bad Request",
-            "unknown path: expected /v0/entity, /v0/entities, /v0/status, /v0/ready, /v0/live or /metrics"),
+            "unknown path: expected /v0/entity, /v0/entities, /v0/entities/get or batch, /v0/status, /v0/ready, /v0/live, "
+                    + "/metrics or /v0/admin/"),
     ID_MISSING(400, "Bad Request", "id is missing or empty: expected /v0/entity?id=KEY"),
     START_MISSING(400, "Bad Request", "start is missing or empty: expected /v0/entities?start=KEY[&end=KEY]"),
     END_EMPTY(400, "Bad Request", "end is empty: leave it out to read to the last key"),
-    DIR_MISSING(400, "Bad Request", "dir is no absolute path: expected /v0/admin/checkpoint?dir=PATH"),
+    DIR_MISSING(400, "Bad Request", "dir is no absolute path in UTF-8: expected /v0/admin/checkpoint?dir=PATH"),
     DIR_PARENT_MISSING(400, "Bad Request", "the directory above dir does not exist"),
     DIR_NOT_MADE(400, "Bad Request", "dir cannot be made: its name is too long, or the service may not write there"),
     DIR_INSIDE_STORE(400, "Bad Request", "dir is inside the store's directory: choose one beside it"),
     DIR_OTHER_FILE_SYSTEM(
             400, "Bad Request", "the store's tables cannot be linked in dir: choose one on its file system"),
-    LIMIT_MALFORMED(400, "Bad Request", "limit is not a number of entries"),
+    LIMIT_MALFORMED(400, "Bad Request", "limit is no number of entries up to 999999999"),
     BATCH_MALFORMED(400, "Bad Request", "malformed batch: see the README of the service for its framing"),
-    TIMEOUT_MALFORMED(400, "Bad Request", "timeout-ms is not a number of milliseconds"),
+    TIMEOUT_MALFORMED(400, "Bad Request", "timeout-ms is no number of milliseconds up to 999999999"),
     ADMIN_OFF(403, "Forbidden", "admin requests are off: start the service with --admin"),
     NOT_FOUND(404, "Not Found", ""),
     ADMIN_UNKNOWN(404, "Not Found", "unknown admin request: expected flush, compact, checkpoint?dir=PATH or idle"),
@@ -42,14 +43,16 @@ enum Answer {
     READ_ONLY(405, "Method Not Allowed", "expected GET", "Allow: GET"),
     POST_ONLY(405, "Method Not Allowed", "expected POST", "Allow: POST"),
     BATCH_TOO_MANY(413, "Content Too Large", "more than 10000 keys in one request"),
-    BATCH_TOO_LARGE(413, "Content Too Large", "the body is longer than --max-batch-bytes"),
+    BATCH_TOO_LARGE(
+            413, "Content Too Large", "the body is longer than --max-batch-bytes, or than a quarter of the heap"),
     BATCH_VALUES_TOO_LARGE(
             413,
             "Content Too Large",
             "the values together are longer than --max-batch-bytes, or than an eighth of the heap: ask for fewer keys"),
     DIR_EXISTS(409, "Conflict", "dir exists already: a checkpoint makes its own directory"),
     REQUEST_TIMEOUT(408, "Request Timeout", "the rest of the request did not come in time"),
-    VALUE_TOO_LARGE(413, "Content Too Large", "the value is larger than --max-value-bytes"),
+    VALUE_TOO_LARGE(
+            413, "Content Too Large", "the value is larger than --max-value-bytes, or than a quarter of the heap"),
     KEY_TOO_LONG(414, "URI Too Long", "a key is longer than 1024 bytes"),
     TARGET_TOO_LONG(414, "URI Too Long", "the request line is too long"),
     EXPECTATION_UNKNOWN(417, "Expectation Failed", "expected 100-continue"),

@@ -39,8 +39,9 @@ final class RequestReader {
     RequestReader(MemoryBudget.Account memory, int valueBytesMax, int batchBytesMax) {
         this.request = new Request(memory);
         this.body = new RequestBody(memory);
-        this.valueBytesMax = valueBytesMax;
-        this.batchBytesMax = batchBytesMax;
+        // What all requests together may hold never has room for more, however often it is tried.
+        this.valueBytesMax = Math.min(valueBytesMax, memory.bytesMax());
+        this.batchBytesMax = Math.min(batchBytesMax, memory.bytesMax());
     }
 
     Request request() {

@@ -111,7 +111,7 @@ final class Compactor {
     private void giveUpFull(Exception e) {
         if (fullUnderWay > 0) {
             fullFailure = "the compaction of all tables failed and was given up: directory=" + files.directory()
-                    + ", reason=" + e.getMessage();
+                    + ", reason=" + StoreException.reasonOf(e);
             fullGivenUp = fullUnderWay;
         }
     }

@@ -50,8 +50,8 @@ final class Failure {
         Cause cause = first.get();
         if (cause != null) {
             throw new StoreFailedException(
-                    "the store takes no more writes: " + cause.what + ": " + cause.error.getMessage()
-                            + "\nfree the disk or replace it, then open the store again",
+                    "the store takes no more writes: " + cause.what + ": " + StoreException.reasonOf(cause.error)
+                            + "; free the disk or replace it, then open the store again",
                     cause.error);
         }
     }

@@ -124,7 +124,7 @@ public final class LsmStore implements Store {
         return switch (cause) {
             case NO_LOG -> {
                 LogSupply.Failed log = logs.failedOrNull();
-                yield log == null ? null : log.reason().getMessage();
+                yield log == null ? null : StoreException.reasonOf(log.reason());
             }
             case FROZEN_MEMTABLES -> flusher.failureOrNull();
             default -> compactor.failureOrNull();

@@ -54,9 +54,9 @@ final class Retry {
     /// @param bytes what the work may write
     void failed(Exception e, long bytes) {
         if (failureOrNull == null) {
-            failureOrNull =
-                    work + " failed and is tried again: directory=" + files.directory() + ", reason=" + e.getMessage();
-            LOGGER.log(System.Logger.Level.WARNING, failureOrNull + "\nnothing is lost; free the disk if it is full");
+            failureOrNull = work + " failed and is tried again: directory=" + files.directory() + ", reason="
+                    + StoreException.reasonOf(e);
+            tell(System.Logger.Level.WARNING, failureOrNull + adviceFor(e));
             delayNanos = DELAY_NANOS_MIN;
         } else {
             delayNanos = Math.min(2 * delayNanos, DELAY_NANOS_MAX);
@@ -68,7 +68,26 @@ final class Retry {
     void succeeded() {
         if (failureOrNull != null) {
             failureOrNull = null;
-            LOGGER.log(System.Logger.Level.INFO, work + " went well again: directory=" + files.directory());
+            tell(System.Logger.Level.INFO, work + " went well again: directory=" + files.directory());
+        }
+    }
+
+    private static String adviceFor(Exception e) {
+        if (e.getCause() instanceof InternalError) {
+            return "; kv.Tool verify names the damaged files";
+        }
+        String reason = String.valueOf(e.getMessage());
+        boolean isFull = reason.contains("No space left") || reason.contains("quota");
+        return isFull ? "; free the disk: nothing is lost meanwhile" : "";
+    }
+
+    /// A line that cannot be written costs the line, not the thread: what kept the work from its files may keep
+    /// the log from its own.
+    private static void tell(System.Logger.Level level, String line) {
+        try {
+            LOGGER.log(level, line);
+        } catch (RuntimeException | LinkageError | InternalError e) {
+            // nobody could be told of this either
         }
     }
 

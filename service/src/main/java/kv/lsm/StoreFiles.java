@@ -114,7 +114,7 @@ final class StoreFiles {
             LOGGER.log(
                     level,
                     "a file that is not needed could not be deleted and is tried again: file=" + path(name)
-                            + ", reason=" + e.getMessage());
+                            + ", reason=" + StoreException.reasonOf(e));
             return false;
         }
     }

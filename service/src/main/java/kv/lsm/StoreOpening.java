@@ -225,11 +225,21 @@ final class StoreOpening {
 
     /// The one that the first writes go to. Its log names the last one before it, and where that ended.
     private Memtable firstMemtable(List<Memtable> replayed) throws IOException {
-        if (replayed.isEmpty()) {
-            return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, 0, 0));
+        long before = replayed.isEmpty() ? 0 : replayed.getLast().logNumber();
+        long end = replayed.isEmpty() ? 0 : replayed.getLast().indexedEnd();
+        try {
+            return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, before, end));
+        } catch (IOException e) {
+            LogSupply.Failed log = logs.failedOrNull();
+            long usable = files.usableBytes();
+            if (log == null || usable >= log.bytes()) {
+                throw e;
+            }
+            throw new IOException(
+                    "no room for a new log: bytes_needed=" + log.bytes() + ", bytes_usable=" + usable
+                            + "; free the disk, or start with a smaller --memtable-bytes",
+                    e);
         }
-        Memtable last = replayed.getLast();
-        return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, last.logNumber(), last.indexedEnd()));
     }
 
     /// A new manifest of one edit, in place of the one that was found.

@@ -8,6 +8,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What a connection says means the same however the network cuts it into pieces.
 class RequestReaderTest {
@@ -240,10 +242,27 @@ class RequestReaderTest {
                 .isEqualTo("HEAD_TOO_LARGE closed");
     }
 
+    /// To come again would be of no use.
+    @ParameterizedTest
+    @ValueSource(strings = {"PUT /v0/entity?id=a", "POST /v0/entities/batch"})
+    void aBodyThatMemoryHasNeverRoomForIsTooLarge(String target) {
+        for (String framing : List.of("Content-Length: 2000", "Transfer-Encoding: chunked")) {
+            RequestReader reader = new RequestReader(new MemoryBudget(1_999).account(), 1 << 20, 1 << 20);
+            byte[] b = bytes(target + " HTTP/1.1\r\nHost: x\r\n" + framing + "\r\n\r\n7d0\r\n" + "v".repeat(2_000));
+            RequestReader.Event event = reader.read(b, 0, b.length);
+            if (event == RequestReader.Event.MORE) {
+                event = reader.read(b, reader.position(), b.length);
+            }
+            assertThat(describe(event, reader.request())).matches("(VALUE|BATCH)_TOO_LARGE (kept|closed)");
+        }
+    }
+
     @Test
     void ofARefusedBodyAsMuchIsDroppedHoweverMuchOfItCameBefore() {
         int length = 20 << 20;
-        RequestReader reader = reader(9 << 20, length); // of which a body that doubles gets eight
+        MemoryBudget memory = new MemoryBudget(length);
+        memory.account().share().growTo(11 << 20); // of the rest a body that doubles gets eight
+        RequestReader reader = new RequestReader(memory.account(), length, 20);
         byte[] head = bytes("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + "\r\n\r\n");
         assertThat(reader.read(head, 0, head.length)).isEqualTo(RequestReader.Event.MORE);
         byte[] piece = new byte[1 << 20];

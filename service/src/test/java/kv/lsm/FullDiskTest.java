@@ -11,6 +11,10 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.StreamHandler;
 import kv.Eventually;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.FaultyDisk;
@@ -136,6 +140,57 @@ class FullDiskTest {
             closeDead(store);
         }
         assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    @Test
+    void aStartWithoutRoomForItsLogSaysHowMuchItNeedsAndWorksWhenThereIsRoom() {
+        StoreOptions options = options(WalMode.ALWAYS);
+        try (Store store = open(options)) {
+            put(store, 3);
+        }
+        disk.setRoom(100);
+        assertThatThrownBy(() -> open(options))
+                .isInstanceOf(StoreException.class)
+                .hasMessageMatching("cannot open the store: directory=\\S+: no room for a new log: bytes_needed=\\d+, "
+                        + "bytes_usable=\\d+; free the disk, or start with a smaller --memtable-bytes");
+        disk.setRoom(PLENTY);
+        try (Store store = open(options)) {
+            checkAll(store);
+        }
+    }
+
+    /// A formatter that finds no file to open throws an Error.
+    @Test
+    void aLineThatCannotBeLoggedCostsTheLineAndNotTheFlush() {
+        Logger logger = Logger.getLogger(Retry.class.getName());
+        List<String> lines = new CopyOnWriteArrayList<>();
+        Handler broken = new StreamHandler() {
+            @Override
+            public synchronized void publish(LogRecord line) {
+                lines.add(line.getMessage());
+                throw new ExceptionInInitializerError("too many open files");
+            }
+        };
+        StoreOptions options = patient(WalMode.ALWAYS);
+        LsmStore store = open(options);
+        logger.addHandler(broken);
+        try {
+            put(store);
+            disk.setRoom(100);
+            Thread writer = Thread.ofVirtual().start(() -> put(store, 60));
+            Eventually.holds(() -> !lines.isEmpty());
+            disk.setRoom(PLENTY);
+            Eventually.holds(() -> !writer.isAlive());
+            checkAll(store);
+            assertThat(store.isWritable()).isTrue();
+            assertThat(lines.getFirst())
+                    .doesNotContain("\n")
+                    .contains("No space left on device")
+                    .endsWith("; free the disk: nothing is lost meanwhile");
+        } finally {
+            logger.removeHandler(broken);
+            closeDead(store);
+        }
     }
 
     /// Or a flush, or the next log, would find the disk full.
