@@ -22,7 +22,7 @@ import pandas as pd
 
 from kvstudy.analyse import growth as analysed_growth
 from kvstudy.analyse import peers as analysed_peers
-from kvstudy.analyse.answers import RULER, Answer, options, profiles, ruler, service, tail
+from kvstudy.analyse.answers import RULER, Answer, options, profiles, ruler, service, service_tables, tail
 from kvstudy.analyse.claim import Claim, Place
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SAME, SLOWER
 from kvstudy.analyse.configuration import CPU, INVALID
@@ -183,9 +183,7 @@ def _of_reports(tables: Tables) -> Tables:
 
 
 def _of_service(tables: Tables) -> Tables:
-    return tables.only(
-        tables.runs.loc[~tables.runs["experiment"].isin(RULER) & ~tables.runs["profiled"], "run_id"]
-    )
+    return service_tables(tables).select(profiled=False)
 
 
 def _findable(found: list[Claim]) -> list[str]:
@@ -201,7 +199,9 @@ def _findable(found: list[Claim]) -> list[str]:
         without = [claim for claim in undecided if claim.findable_percent is None]
         few = all(min(claim.sides) < MIN_RUNS for claim in without)
         return ["too few runs to find any difference" if few else "may miss even large differences"]
-    return [f"finds only differences over {words.share(middle / 100, _DIGITS)}"]
+    limit = words.share(middle / 100, _DIGITS)
+    some = len(undecided) < len(found)
+    return [f"undecided: could find only over {limit}" if some else f"finds only differences over {limit}"]
 
 
 def _name(workload: str) -> str:
@@ -445,7 +445,7 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
     doubts = [
         f"{len(decided)} of {len(every)} decided",
         *([f"{words.counted(launches, 'launch')} of duets"] if launches else []),
-        *_findable([claim for claim in every if claim.word == CANNOT_TELL]),
+        *_findable(every),
         *_left_open(less),
     ]
     counted = "" if asked.runs.empty else None
@@ -471,7 +471,7 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
         )
         for claim, label in zip(shown, _apart(shown), strict=True)
     ]
-    of = f"largest differences, {len(shown)} of {len(named)}"
+    of = f"largest by median or CPU, {len(shown)} of {len(named)}"
     return _CardContent(answer, of, bars, doubts, asked, valid=counted)
 
 
@@ -541,15 +541,13 @@ def _tail(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ())
         answer = f"Slow answers of {who} are linked to {kinds_of}."
     else:
         answer = f"Cannot tell: no kind of event is shown to be linked to slow {who} answers."
-    bars = [
-        Bar(
-            words.factor(claim.variant),
-            claim.estimate,
-            words.share(claim.estimate, _DIGITS),
-            BAD if claim.word == LINKED else PLAIN,
-        )
-        for claim in sorted(kinds, key=lambda claim: (claim.variant == NO_EVENT, -claim.estimate))
-    ]
+    if causes:
+        of = "p99 without it, beside p99 as usual"
+        bars = [_felt(claim, words.times, CAUSED) for claim in caused.claims]
+    else:
+        of = f"share of slow {who} answers that felt it"
+        ordered = sorted(kinds, key=lambda claim: (claim.variant == NO_EVENT, -claim.estimate))
+        bars = [_felt(claim, words.share, LINKED) for claim in ordered]
     held_off = caused is not None and bool(caused.claims)
     doubts = (
         [] if causes else ["no cause is proven" if held_off else "nothing was held off: no cause is proven"]
@@ -562,10 +560,14 @@ def _tail(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ())
         profiled=False,
     )
     asked = of_cause.select(experiment=first.subject.experiment, profiled=False) if causes else shown
-    of = f"share of slow {who} answers that felt it"
     if reference is not None and _whose(shown) != _whose(asked):
         of += f", {_whose(shown)}"
     return _CardContent(answer, of, bars, [*doubts, *_left_open(less)], asked)
+
+
+def _felt(claim: Claim, told: Callable[[float, int], str], bad: str) -> Bar:
+    tone = BAD if claim.word == bad else PLAIN
+    return Bar(words.factor(claim.variant), claim.estimate, told(claim.estimate, _DIGITS), tone)
 
 
 def _cause(claim: Claim) -> str:
@@ -684,7 +686,7 @@ def _growth(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = (
             )
     if not grown:
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no valid runs differ in the amount of work alone.")
-    label, claim = grown[0]
+    label, claim = next((pair for pair in grown if pair[1].decided), grown[0])
     work = label.partition(" (")[0].replace("× ", "× the ")
     decided = claim_text.word(claim) if claim.decided else "not decided"
     bars = [

@@ -65,7 +65,8 @@ def shown(tables: Tables, worst: str | None = None) -> HTML:
         '<label>from <input class="from" type="number" step="0.02" min="0"> s</label>'
         '<label>to <input class="to" type="number" step="0.02" min="0"> s</label>'
         '<button type="button" class="whole">Whole run</button></form>'
-        '<p class="hint">Drag over a part of the chart: what ran then stands below it.</p>'
+        '<p class="hint">Drag over a part of the chart, or type from and to: what ran then stands '
+        "below it.</p>"
         '<figure class="chart"><figcaption>'
         '<span class="title"></span><span class="drawn"></span></figcaption>'
         f'<div class="plot" role="group" aria-label="Chart: a run on one clock" style="height:{height_px}px">'
@@ -82,11 +83,13 @@ def shown(tables: Tables, worst: str | None = None) -> HTML:
 
 
 def _profiled(tables: Tables) -> list[str]:
-    """A run per workload, as ``profiled_runs.profile_of`` chooses it, that with the slowest answer first."""
+    """A run per workload, as ``profiled_runs.profile_of`` chooses it: first those in which something
+    happened, of these that with the slowest answer."""
     names = sorted(tables.runs.loc[tables.runs["profiled"], "workload"].unique())
     chosen = [run_id for name in names for run_id in profiled_runs.profile_of(tables, name).runs["run_id"]]
     slowest = tail.logged_intervals(tables).groupby("run_id")["max_us"].max()
-    return sorted(chosen, key=lambda run_id: -slowest.get(run_id, 0.0))
+    eventful = set(tables.events["run_id"])
+    return sorted(chosen, key=lambda run_id: (run_id not in eventful, -slowest.get(run_id, 0.0)))
 
 
 def _describe_run(tables: Tables) -> dict:

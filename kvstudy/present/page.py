@@ -23,6 +23,7 @@ from kvstudy.present.cards import Card
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
 EXPLORE_TAG = "explore"
 _TEMPLATES = Path(__file__).parent / "templates"
+MOVED = "The chart of this part stands [at the top of the page](#lead)."
 LEAD = "lead"  # tag of the cell whose chart stands right under the answer; none: the first that has a chart
 _HEADS_MAX = 4
 _OF_PANDAS = re.compile(r'\s*<div>\s*(<style.*?</style>\s*)?<table [^>]*class="dataframe"', re.DOTALL)
@@ -169,6 +170,11 @@ def _answer_first(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     index, lead = place
     from_cell = result.cells[index]
     from_cell.outputs = [output for output in from_cell.outputs if output is not lead]
+    if PLOTLY_MIME in lead.get("data", {}):
+        result.cells.insert(index, nbformat.v4.new_markdown_cell(MOVED))
+    for cell in result.cells:
+        if LEAD in cell.metadata.get("tags", []):
+            cell.metadata["tags"] = [tag for tag in cell.metadata["tags"] if tag != LEAD]
     hoisted = nbformat.v4.new_code_cell("", outputs=[lead], metadata={"tags": [LEAD]})
     result.cells.insert(0, hoisted)
     return result

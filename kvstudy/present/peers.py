@@ -80,11 +80,15 @@ def claims(found: Tables) -> Answer | None:
 
 def _of_peer(rows: pd.DataFrame) -> str:
     counts = [
-        f"{count} {word}"
+        f"{word} in {count}"
         for word in (SLOWER, FASTER, SAME, CANNOT_TELL)
         if (count := int(rows["word"].str.startswith(word).sum()))
     ]
-    return f"is {words.several(counts)} of {len(rows)}" if len(rows) else "has no run at a common place"
+    return (
+        f"is {words.several(counts)} of {words.counted(len(rows), 'comparison')}"
+        if len(rows)
+        else "has no run at a common place"
+    )
 
 
 def compared(found: Tables) -> pd.DataFrame:

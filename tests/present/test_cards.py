@@ -207,7 +207,7 @@ def test_a_change_is_told_by_its_median_before_its_tail_and_named_whole():
     )
     assert card.answer.endswith("slower at the median.") and "unique PUT" in card.answer
     assert card.answer.startswith("Syncing the log before every answer (wal=always)")
-    assert card.of == "largest differences, 1 of 1"
+    assert card.of == "largest by median or CPU, 1 of 1"
     (bar,) = card.bars
     assert bar.label == "wal=always" and bar.text == "p50 5.8 ×" and "4 connections" in bar.hover
 

@@ -55,8 +55,8 @@ def test_each_peer_has_its_word_beside_ours_by_size(make):
     text = peers.answer(found).data
     assert text.startswith("### kv-service answers faster than a peer in 2 of 2 decided comparisons")
     assert (
-        "**nginx** is 2 slower of 2" in text
-        and "the empty server, which keeps nothing, is 2 faster of 2" in text
+        "**nginx** is slower in 2 of 2 comparisons" in text
+        and "the empty server, which keeps nothing, is faster in 2 of 2 comparisons" in text
     )
     table = peers.compared(found)
     p50 = table[(table["measure"] == "p50") & (table["peer"] == "nginx")]

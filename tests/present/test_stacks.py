@@ -63,16 +63,16 @@ def test_the_same_frame_under_two_parents_stays_two_frames(profiles):
 def test_shares_stack_to_the_whole(profiles):
     figure = subsystem_shares(_shares(("before", "store", 0.7, ""), ("before", "GC", 0.3, "")))
     assert sum(trace.x[0] for trace in figure.data) == 1.0
-    assert figure.layout.meta["finding"].startswith("Most cpu went to store 70.0 %")
+    assert figure.layout.meta["finding"].startswith("Most CPU went to store 70.0 %")
 
 
 def test_fewer_than_five_runs_are_told_as_what_they_were():
     rows = _shares(("before", "store", 0.7, ""), ("before", "GC", 0.3, ""))
     assert subsystem_shares(rows).layout.meta["finding"] == (
-        "Most cpu went to store 70.0 % and GC 30.0 %, in 1 profiled run a bar"
+        "Most CPU went to store 70.0 % and GC 30.0 %, in 1 profiled run a bar"
     )
     assert subsystem_shares(_five_times(rows)).layout.meta["finding"] == (
-        "Most cpu goes to store 70.0 % and GC 30.0 %"
+        "Most CPU goes to store 70.0 % and GC 30.0 %"
     )
 
 
@@ -113,7 +113,7 @@ def test_a_value_without_a_valid_run_is_grey_called_invalid_and_in_no_ranking():
     )
     finding = figure.layout.meta["finding"]
     assert finding == (
-        "Most cpu went to response 80.0 % and store 20.0 %, in 1 profiled run a bar. Left out, INVALID: "
+        "Most CPU went to response 80.0 % and store 20.0 %, in 1 profiled run a bar. Left out, INVALID: "
         "after (warm_up: 900 us, then 500 us)"
     )
     (grey,) = [trace for trace in figure.data if trace.name == "JIT" and len(trace.x)]
@@ -132,14 +132,14 @@ def test_waiting_for_events_is_not_what_most_cpu_goes_to():
     ).layout.meta["finding"]
     assert (
         finding
-        == "Most cpu went to response 30.0 % and store 10.0 %, beside 60.0 % around waiting for events "
+        == "Most CPU went to response 30.0 % and store 10.0 %, beside 60.0 % around waiting for events "
         "(idle), in 1 profiled run a bar"
     )
 
 
 def test_of_two_bars_each_is_told_by_its_own_numbers():
     finding = subsystem_shares(_shares(("a", "store", 1.0, ""), ("b", "JIT", 1.0, ""))).layout.meta["finding"]
-    assert finding == "Most cpu went to store 100 % (a); JIT 100 % (b), in 1 profiled run a bar"
+    assert finding == "Most CPU went to store 100 % (a); JIT 100 % (b), in 1 profiled run a bar"
 
 
 def test_of_more_bars_it_is_told_in_how_many_and_no_median_of_them():
@@ -147,7 +147,7 @@ def test_of_more_bars_it_is_told_in_how_many_and_no_median_of_them():
         _shares(("a", "store", 1.0, ""), ("b", "JIT", 0.9, ""), ("b", "GC", 0.1, ""), ("c", "JIT", 1.0, ""))
     ).layout.meta["finding"]
     assert finding == (
-        "Most cpu went to JIT in 2 of 3 bars and store in 1 of 3 bars, in 1 profiled run a bar"
+        "Most CPU went to JIT in 2 of 3 bars and store in 1 of 3 bars, in 1 profiled run a bar"
     )
 
 

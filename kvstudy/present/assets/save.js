@@ -210,10 +210,14 @@
   document.querySelectorAll('figure.chart .plot').forEach((plot) => {
     const name = (plot.closest('figure').querySelector('.title') || {}).textContent || 'chart';
     const filename = fileOf(name);
-    const save = (format) => button(format.toUpperCase(), async () => {
-      await window.kvstudy.drawn(plot);
-      const [height, scale] = [plot.clientHeight, format === 'png' ? 2 : 1];
-      await Plotly.downloadImage(plot, { format, width: WIDTH_PX, height, scale, filename });
+    // plotly makes one picture of a chart at a time, and refuses the second.
+    let saved = Promise.resolve();
+    const save = (format) => button(format.toUpperCase(), () => {
+      saved = saved.then(async () => {
+        await window.kvstudy.drawn(plot);
+        const [height, scale] = [plot.clientHeight, format === 'png' ? 2 : 1];
+        await Plotly.downloadImage(plot, { format, width: WIDTH_PX, height, scale, filename });
+      });
     });
     plot.closest('figure').append(tools('Save', save('svg'), save('png')));
     plot.addEventListener('kvstudy:drawn', () => {

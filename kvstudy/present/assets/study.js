@@ -7,6 +7,7 @@
   const NAME_LETTERS = 20;
   const TITLE_LETTERS = 32;
   const TITLE_LINE_PX = 18;
+  const SHEET_PX = 950;
   const [LEAD_MIN_PX, LEAD_BELOW_PX, FRAME_PX] = [300, 14, 120];
   const root = document.documentElement;
   const twins = JSON.parse(document.getElementById('twins').textContent);
@@ -36,12 +37,17 @@
     if (isNarrow()) {
       narrowed(layout);
       wrapNames(figure);
-    } else if (!printing && plot.closest('.lead')) whole(plot, layout);
+    } else if (!printing && plot.closest('.lead') && !hasAllPanels(plot, layout)) whole(plot, layout);
     return figure;
   }
 
   function storedOf(plot) {
     return plot.stored ?? plot.parentElement.querySelector('script[type="application/json"]').textContent;
+  }
+
+  // All panels at once are as many rows as they need: whoever asks for them scrolls.
+  function hasAllPanels(plot, layout) {
+    return ((layout.meta || {}).panels || []).length > 1 && !plot.dataset.panel;
   }
 
   // The first chart of a page ends where the screen does; its legend keeps its distance.
@@ -176,8 +182,21 @@
   });
 
   // Printed on white, every chart, whether it was scrolled to or not.
-  window.addEventListener('beforeprint', () => { printing = true; drawAll(); });
-  window.addEventListener('afterprint', () => { printing = false; follow(); });
+  // On paper nobody scrolls: a flame graph is as high as all its frames, up to a sheet.
+  const flames = () => [...document.querySelectorAll('.flame iframe, .moment iframe')];
+  function unfold(frame) {
+    const page = frame.contentDocument && frame.contentDocument.documentElement;
+    if (!page || page.scrollHeight <= frame.clientHeight) return;
+    frame.dataset.height = frame.style.height;
+    frame.style.height = `${Math.min(page.scrollHeight, SHEET_PX)}px`;
+    frame.contentWindow.scrollTo(0, page.scrollHeight);
+  }
+  function fold(frame) {
+    if (frame.dataset.height !== undefined) frame.style.height = frame.dataset.height;
+    delete frame.dataset.height;
+  }
+  window.addEventListener('beforeprint', () => { printing = true; drawAll(); flames().forEach(unfold); });
+  window.addEventListener('afterprint', () => { printing = false; follow(); flames().forEach(fold); });
 
   const menu = document.querySelector('.menu');
   const wide = matchMedia('(min-width: 1100px)');

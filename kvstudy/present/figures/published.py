@@ -92,6 +92,8 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
     counts = judged["verdict"].value_counts()
     each = [f"{counts[verdict]} {verdict}" for verdict in judging.VERDICTS if verdict in counts]
     finding = f"{len(judged)} claims of five reports: {words.several(each)}"
+    if len(rows) < len(judged):
+        finding += f"; drawn are the {len(rows)} that have a number of ours"
     if rows.empty:
         return titled(
             nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."),

@@ -64,6 +64,7 @@ def latency_against_rate(
         f"{words.percentile(percentile)} {words.kind(latency_kind)} by offered rate",
         _held(runs, saturation, rows, percentile),
         drawn,
+        _of_panels(rows["panel"], runs, saturation, rows, percentile),
     )
 
 
@@ -105,7 +106,10 @@ def achieved_against_offered(
         f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep "
         f"up.{excluded(rows)}"
     )
-    return titled(figure, "Achieved rate by offered rate", _held(runs, saturation), drawn)
+    found = _held(runs, saturation)
+    return titled(
+        figure, "Achieved rate by offered rate", found, drawn, _of_panels(rows["panel"], runs, saturation)
+    )
 
 
 def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFrame, str | None]:
@@ -219,6 +223,24 @@ def _held(
     of = f"{len(saturation) - len(sure)} of {len(saturation)} lines"
     rest = "" if len(sure) == len(saturation) else f"; of {of} the runs cannot tell: {few}"
     return f"{_held_surely(runs[runs['line'].isin(sure['line'])], sure, rows, percentile)}{rest}"
+
+
+def _of_panels(
+    panels: pd.Series,
+    runs: pd.DataFrame,
+    saturation: pd.DataFrame,
+    rows: pd.DataFrame | None = None,
+    percentile: float | None = None,
+) -> list[str]:
+    """The finding of each panel, in the order of ``_draw``; none where there is one alone."""
+    names = sorted(panels.unique())
+    if len(names) == 1:
+        return []
+    parts = [
+        [None if table is None else table[table["panel"] == name] for table in (runs, saturation, rows)]
+        for name in names
+    ]
+    return [_held(*part, percentile) for part in parts]
 
 
 def _held_surely(

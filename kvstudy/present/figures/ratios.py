@@ -160,7 +160,7 @@ def decided(compared: pd.DataFrame) -> go.Figure:
     top = at_highest_rate(compared[~compared["experiment"].isin(RULER)])
     counts = tally(top)
     top = top[(top["measure"] != INVALID) & (top["word"] != CANNOT_TELL)]
-    count, top = len(top), _on_a_screen(top)
+    count, largest, top = len(top), _largest_of_options(top), _on_a_screen(top)
     if top.empty:
         return nothing("no option is decided yet", "More repeats may decide one: --preset full")
     top = top.iloc[np.log(top["ratio"]).abs().argsort(kind="stable")]
@@ -180,11 +180,10 @@ def decided(compared: pd.DataFrame) -> go.Figure:
         [_decided(row) for row in top.itertuples()],
         "with the option / with its default (log)",
     )
-    changes = top[~of_sizes(top)]
     return titled(
         figure,
         "What options change, where the runs decide",
-        f"{_counted(counts)}{_extreme(changes)}",
+        f"{_counted(counts)}{largest}",
         f"{_left_out(count, len(top))}Left of 1 is less. Ratio over the launches of a duet, or where there "
         "is none of medians over runs at the highest rate of each experiment, with its 95 % interval.",
     )
@@ -299,8 +298,8 @@ def options(compared: pd.DataFrame) -> go.Figure:
         f"{words.counted(top['experiment'].nunique(), 'experiment')} varied {what}: of "
         f"{words.counted(len(top), 'comparison')} {words.several(parts)}"
     )
-    changes = top[~is_size]
-    return titled(figure, "Every option against its default", f"{varied}{_extreme(changes)}", drawn)
+    largest = _largest_of_options(top)
+    return titled(figure, "Every option against its default", f"{varied}{largest}", drawn)
 
 
 def _decided(row) -> str:
@@ -356,13 +355,19 @@ def _owners(rows: pd.DataFrame) -> list[str]:
     return [f" ({YOURS if mine else REFERENCE})" if own.nunique() > 1 else "" for mine in own]
 
 
-def _extreme(compared: pd.DataFrame) -> str:
+def _largest_of_options(compared: pd.DataFrame) -> str:
+    """Sizes of the workload aside, which change more by far, and of which nobody is the default."""
+    is_size = of_sizes(compared)
+    return _extreme(compared[~is_size], " of an option" if is_size.any() else "")
+
+
+def _extreme(compared: pd.DataFrame, of: str = "") -> str:
     certain = compared[compared["word"].isin(DIFFERENT)]
     if certain.empty:
         return ""
     row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]
     return (
-        f"; the largest decided: {row['workload']} {row['measure']} {words.times(row['ratio'])} "
+        f"; the largest decided{of}: {row['workload']} {row['measure']} {words.times(row['ratio'])} "
         f"[{words.times(row['low'])}, {words.times(row['high'])}]"
     )
 

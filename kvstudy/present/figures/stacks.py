@@ -77,6 +77,14 @@ _TITLES = {
     "alloc": "Bytes allocated",
     "lock": "Time waited for locks",
 }
+# What went to a subsystem, in a sentence.
+_TOLD = {
+    "cpu": "CPU",
+    "cpu_slow": "CPU of the slow seconds",
+    "wall": "time",
+    "alloc": "memory",
+    "lock": "time waited for locks",
+}
 _UNITS = {
     "cpu": "samples",
     "cpu_slow": "samples of the slow seconds",
@@ -286,10 +294,10 @@ def _most(shares: pd.DataFrame, event: str) -> str:
         counts = [f"{name} in {count} of {len(names)} bars" for name, count in first.most_common()]
         most = words.several(counts)
     left_out = invalid and f". Left out, {invalid}"
-    fewest = int(valid["runs"].min())
+    fewest, what = int(valid["runs"].min()), _TOLD.get(event, event)
     if fewest < MIN_RUNS:  # which shows nothing of other runs
-        return f"Most {event} went to {most}, in {words.counted(fewest, 'profiled run')} a bar{left_out}"
-    return f"Most {event} goes to {most}{left_out}"
+        return f"Most {what} went to {most}, in {words.counted(fewest, 'profiled run')} a bar{left_out}"
+    return f"Most {what} goes to {most}{left_out}"
 
 
 def _ranked(bar: pd.DataFrame, event: str) -> pd.Series:

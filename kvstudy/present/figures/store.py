@@ -86,7 +86,8 @@ def _finding(found: StoreCounters) -> str:
         for name, what in (("flushes", "flush"), ("compactions", "compaction"))
     ]
     level0 = words.count(found.rows["level0_runs"].max())
-    summary = f"{words.several(done)}; {_from_to(first, last)}, at most {level0} runs in level 0"
+    tables = f"{_from_to(first, last)}{_between(found.rows['tables'])}"
+    summary = f"{words.several(done)}; {tables}, at most {level0} runs in level 0"
     if found.stalls.empty:
         return f"{summary}; no writer was stalled"
     by_cause = found.stalls.groupby("cause")["stalled_ms"].sum().sort_values(ascending=False)
@@ -98,3 +99,9 @@ def _from_to(first: pd.Series, last: pd.Series) -> str:
     if first["tables"] == last["tables"]:
         return words.counted(last["tables"], "table")
     return f"{words.count(first['tables'])} to {words.counted(last['tables'], 'table')}"
+
+
+def _between(tables: pd.Series) -> str:
+    """How many there were in the meantime, where neither end says so."""
+    most = tables.max()
+    return f" ({words.count(most)} meanwhile)" if most > max(tables.iloc[0], tables.iloc[-1]) else ""
