@@ -618,6 +618,7 @@ def publish(experiments: tuple[str, ...], preset: str) -> None:
         names,
         lambda run: asked[run.path.parent.name](run),
         f"its preset {preset}",
+        preset,
     ):
         click.echo(
             f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}"

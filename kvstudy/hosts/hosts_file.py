@@ -8,6 +8,7 @@ hosts:
   b: {address: 10.0.0.12, roles: [generator], cores: 2-7}      # a comma needs quotes: "2-4,7"
 """
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Literal
@@ -60,8 +61,14 @@ class HostEntry(Part):
         return cores_in(self.cores) if self.cores else None
 
 
+def _of_scheduler(value: str) -> str:
+    if not re.fullmatch(r"(tcp|tls)://\S+:\d+", value):
+        raise ValueError(f"not the address of a Dask scheduler: {value!r}; write tcp://10.0.0.1:8786")
+    return value
+
+
 class HostsFile(Part):
-    scheduler: str | None = None
+    scheduler: Annotated[str, AfterValidator(_of_scheduler)] | None = None
     ssh: Ssh | None = None
     folder: str = "~/.cache/kvstudy"
     hosts: dict[str, HostEntry]

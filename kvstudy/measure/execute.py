@@ -108,6 +108,7 @@ def execute(
     hosts: HostsFile | None = None,
     generators: int = 1,
     progress_of: Callable[[list[PlannedRun], float], Progress] = Progress,
+    goes_on_by: str = "the same command with --resume",
 ) -> Result:
     """Measures; KvstudyError before anything is started when something is missing. Ctrl-C seals the current
     run as failed.
@@ -227,7 +228,7 @@ def execute(
                 with (bench := bench_of(runs)).progress:
                     _run_all(whole, runs, bench, result, crews)
         except KeyboardInterrupt:
-            print(f"{result.summary()}; the same command with --resume goes on from here", file=sys.stderr)
+            print(f"{result.summary()}; {goes_on_by} goes on from here", file=sys.stderr)
             raise
     return result
 

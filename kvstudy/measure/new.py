@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError
@@ -29,7 +30,7 @@ question: How fast does {name} answer {methods}?
 expectation: At 1 000/s the p99 is under 10 ms.  # a number, written before the run
 
 subject:
-  name: {name}
+  name: {quoted}
 {kind}{paths}  # What it answers when it has done it: PUT 200, 201 or 204, GET 200, if nothing else is said.
   # statuses: {{PUT: 201, GET: 200}}
   # jvm: true          # a HotSpot JVM: flame graphs (profile: cpu), GC and safepoints
@@ -74,6 +75,9 @@ function request()
 end
 """
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+PLAIN_IN_YAML = re.compile(
+    r"(?!(null|true|false|yes|no|on|off|y|n)$)[a-z][a-z0-9-]*"
+)  # others mean a number
 PROGRAM_OF_A_SHELL = re.compile(r"[A-Za-z_]\w*=|~/|.*[$`]")  # its beginning
 PATH = re.compile(r"/[!#-\[\]-~]*")  # what stands in a Lua string as it is
 
@@ -118,6 +122,7 @@ def write(
     keys = (FILLED if command is None else "") + KEYS.format(path=json.dumps(path))
     text = TEMPLATE.format(
         name=name,
+        quoted=name if PLAIN_IN_YAML.fullmatch(name) else json.dumps(name),
         kind=kind,
         methods="PUT and GET" if get is None else f"GET {get}",
         paths=keys if get is None else "",
@@ -214,11 +219,20 @@ def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None, log: Path) -
                 if method == "PUT" and status in NO_PUT
                 else f"look into its log{f': {log}' if log.is_file() else ''}"
                 if status >= 500
-                else f"write its path in paths, or what it answers in statuses: {{{method}: {status}}}",
+                else _what_to_write(method, status, get),
             )
         yield f"{method} {target}: {status}"
     if get is None and content != value:
         yield "GET gives back something else than PUT wrote: write verify: false, if that is as it should be"
+
+
+def _what_to_write(method: str, status: int, get: str | None) -> str:
+    """Of an answer that is none of those which say that it was done."""
+    if get is not None:
+        return "write its path in the script of the experiment, beside it"
+    if method == "GET" and status == HTTPStatus.NOT_FOUND:  # of what PUT has written before
+        return "it did not keep what PUT wrote, or has it at another path: write that in paths"
+    return f"write its path in paths, or what it answers in statuses: {{{method}: {status}}}"
 
 
 def _ready(ready: str) -> str:

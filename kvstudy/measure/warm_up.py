@@ -60,7 +60,7 @@ def experiment(length_s: float = LONGEST_S, launches: int = LAUNCHES, rate_rps: 
 
 def measure(root: Path, one: Experiment | None = None) -> list[Settled]:
     """Runs and judges; KvstudyError as for any measurement."""
-    result = execute(one or experiment(), root)
+    result = execute(one or experiment(), root, goes_on_by="nothing")
     return [settled(run) for run in result.sealed]
 
 

@@ -44,7 +44,8 @@ def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...]
                 continue
             raise
         chosen = "".join(f" --only {word}" for word in only)
-        name, words = experiment.name, f"{file} --preset {experiment.preset}{chosen}"
+        of_preset = f" --preset {experiment.preset}" if experiment.preset else ""
+        name, words = experiment.name, f"{file}{of_preset}{chosen}"
         question = " ".join(experiment.question.split())
         found.append(
             Command(name, question, f"kvstudy run {words}", selected(plan(experiment), only).estimated_s)

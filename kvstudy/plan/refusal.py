@@ -18,7 +18,7 @@ from kvstudy.project import project_root
 
 KeyPath = tuple[str | int, ...]
 EXAMPLE = "experiments/reproduce.yaml"
-WRITTEN_AS = {"comparing": "compare"}  # fields that have another name than their key in a file
+WRITTEN_AS = {"comparing": "compare", "preset": "presets"}  # fields that have another name than their key
 
 
 class Impossible(ValueError):
@@ -207,7 +207,7 @@ def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
     for part in path:
         if isinstance(part, str) and part in model.model_fields:
             model = _model_in(model.model_fields[part].annotation) or model
-    return list(model.model_fields)
+    return [WRITTEN_AS.get(name, name) for name in model.model_fields]
 
 
 def _keys_of_mapping(model: type[BaseModel], path: KeyPath) -> list[str]:

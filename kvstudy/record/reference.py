@@ -50,6 +50,7 @@ def publish(
     experiments: tuple[str, ...] | None = None,
     asked_for: Callable[[SealedRun], bool] = lambda run: True,
     asked: str = "the runs asked for",
+    preset: str = "reference",
 ) -> list[Published]:
     """Replaces the runs of each experiment (default: of all that have runs) under ``reference_root``; other
     experiments there stay.
@@ -57,7 +58,7 @@ def publish(
     Of several runs of one identity and label the newest completed one is taken, else the newest; of a search
     every trial. RunFolderError, and nothing replaced, when an experiment has no undisturbed run or all would
     be larger than REFERENCE_BYTES_MAX; SealBroken when a run is not as it was sealed. ``asked`` is what
-    ``asked_for`` asks for, in words.
+    ``asked_for`` asks for, in words; ``preset``: that measures it.
     """
     names = measured_experiments(raw_root) if experiments is None else experiments
     if not names:
@@ -67,7 +68,7 @@ def publish(
     for name in names:
         sealed = sealed_runs(raw_root / name)
         runs = [run for run in sealed if (not run.is_smoke if _is_duet(run) else asked_for(run))]
-        measure = f"kvstudy run experiments/{name}.yaml --preset reference --resume --retries 2"
+        measure = f"kvstudy run experiments/{name}.yaml --preset {preset} --resume --retries 2"
         if not runs:
             raise RunFolderError(
                 f"no run to publish: experiment={name} sealed={len(sealed)}, none of them of {asked}", measure

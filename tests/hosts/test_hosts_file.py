@@ -40,6 +40,8 @@ def test_file_says_who_does_what_and_on_which_cores(tmp_path):
         ("ssh: {user: perf}", "ssh: {usr: perf}", "hosts.yaml:2: ssh: unknown key: usr"),
         ("address: 10.0.0.11, ", "", "hosts.yaml:4: hosts.a: required key is missing: address"),
         ("hosts:", "scheduler: tcp://h:1\nhosts:", "not both"),
+        ("ssh: {user: perf}", "scheduler: http://h:1", "hosts.yaml:2: scheduler: not the address of a Dask"),
+        ("ssh: {user: perf}", "scheduler: 10.0.0.1:8786", "write tcp://10.0.0.1:8786"),
     ],
 )
 def test_a_mistake_is_named_by_file_line_and_key(tmp_path, old, new, said):

@@ -73,6 +73,11 @@ def test_mistyped_key_is_named_with_file_line_and_the_nearest_valid_name(tmp_pat
     assert error.hint == f"did you mean {near}?"
 
 
+def test_a_key_that_is_near_to_none_is_answered_with_those_that_a_file_may_have(tmp_path):
+    known = refused(tmp_path, {"zzzz": 1}).hint.removeprefix("known keys: ").split(", ")
+    assert sorted(known) == sorted(Experiment.keys()) and "compare" in known and "comparing" not in known
+
+
 def test_mistyped_key_is_reported_before_the_key_that_it_leaves_missing(tmp_path):
     error = refused(tmp_path, {"repeat": 2}, without=("repeats",))
     assert "unknown key: repeat" in error.message

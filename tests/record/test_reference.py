@@ -112,6 +112,13 @@ def test_an_experiment_without_a_run_that_was_asked_for_is_told_so_and_replaces_
     assert ids(tmp_path) == []
 
 
+def test_what_measures_the_runs_that_are_lacking_is_of_the_preset_that_was_asked_for(measured, tmp_path):
+    measured("rates", "run-1", steal=0.5)
+    with pytest.raises(RunFolderError) as told:
+        publish(tmp_path / "raw", tmp_path / "reference", preset="quick")
+    assert told.value.hint == "kvstudy run experiments/rates.yaml --preset quick --resume --retries 2"
+
+
 def test_an_experiment_of_which_every_run_was_disturbed_replaces_nothing(measured, tmp_path):
     measured("cache", "run-1")
     publish(tmp_path / "raw", tmp_path / "reference")
