@@ -75,9 +75,7 @@ function request()
 end
 """
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-PLAIN_IN_YAML = re.compile(
-    r"(?!(null|true|false|yes|no|on|off|y|n)$)[a-z][a-z0-9-]*"
-)  # others mean a number
+PLAIN_IN_YAML = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[a-z][a-z0-9-]*")  # others mean a number
 PROGRAM_OF_A_SHELL = re.compile(r"[A-Za-z_]\w*=|~/|.*[$`]")  # its beginning
 PATH = re.compile(r"/[!#-\[\]-~]*")  # what stands in a Lua string as it is
 

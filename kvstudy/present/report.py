@@ -34,6 +34,7 @@ import kvstudy
 from kvstudy import workers
 from kvstudy.analyse.tables import kinds_measured, study_tables
 from kvstudy.errors import KvstudyError
+from kvstudy.plan.experiment import Experiment
 from kvstudy.present import cards
 from kvstudy.present.page import LEAD, Entry, page_of, title_of
 from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, raw_root
@@ -178,6 +179,7 @@ def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.Note
     if experiment is not None:  # what leads the study's page may be of all experiments
         for cell in notebook.cells:
             cell.metadata["tags"] = [tag for tag in cell.metadata.get("tags", []) if tag != LEAD]
+        _ask(notebook, root, experiment)
     parameters = {} if experiment is None else {"experiment": experiment}
     try:
         try:
@@ -196,6 +198,22 @@ def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.Note
             f"{source.name} was not executed to its end: {error}",
             "where memory was short: close something, and make the pages again",
         ) from None
+
+
+def _ask(notebook: nbformat.NotebookNode, root: Path, name: str) -> None:
+    """What the experiment's file asks and expects, behind what its page is about: whoever wrote it looks for
+    that first. Nothing where there is no such file any more, or it is none."""
+    try:
+        one = Experiment.load(root / "experiments" / f"{name}.yaml")
+    except KvstudyError:
+        return
+    place, about = next(
+        (place, cell) for place, cell in enumerate(notebook.cells) if cell.cell_type == "markdown"
+    )
+    about.source = about.source.replace("**Expectation.**", "**Expectation of this page.**")
+    asked = f"**Question of `{name}`.** {one.question.strip()}"
+    expected = f"**Its expectation.** {one.expectation.strip()}"
+    notebook.cells.insert(place + 1, new_markdown_cell(f"{asked}\n\n{expected}"))
 
 
 def _page_of_failure(source: Path, error: KvstudyError) -> nbformat.NotebookNode:

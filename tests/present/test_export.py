@@ -81,6 +81,21 @@ def test_one_experiment_alone_has_its_own_pages_with_links_to_the_whole_study(tm
     assert 'href="index.html' in explore
 
 
+def test_pages_of_one_experiment_begin_with_what_its_file_asks_and_expects(tmp_path):
+    notebook = new_notebook(cells=[new_markdown_cell("# How?\n\n**Expectation.** It bends.")])
+    report._ask(notebook, tmp_path, "shop")
+    assert len(notebook.cells) == 1  # nobody knows any more
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "shop.yaml").write_text(
+        "question: Is the shop open?\nexpectation: p99 under 10 ms.\nworkload: put\nconnections: 4\n"
+        "threads: 1\nrate: 1000\nduration: 3s\nwarm_up: 1s\nrepeats: 1\n"
+    )
+    report._ask(notebook, tmp_path, "shop")
+    about, asked = (cell.source for cell in notebook.cells)
+    assert about.endswith("**Expectation of this page.** It bends.")
+    assert asked == "**Question of `shop`.** Is the shop open?\n\n**Its expectation.** p99 under 10 ms."
+
+
 def test_an_experiment_that_nobody_measured_is_refused_before_the_runs_of_others_are_read(tmp_path):
     RunMaker(tmp_path / "data" / "raw")(experiment="shop")
     (tmp_path / "notebooks").mkdir()
