@@ -10,6 +10,7 @@ import pytest
 import trial
 
 from kvstudy.errors import RunFailed
+from kvstudy.measure import data_check
 from kvstudy.measure.data_check import DataCheck, check_data
 from kvstudy.measure.keys import key_of, value_of
 from kvstudy.measure.outcome import Answers
@@ -146,6 +147,15 @@ def test_more_records_than_the_service_sends_in_one_answer_are_counted_in_parts(
 def test_sampled_writes_that_are_there_pass(server):
     server.records = records(range(900))
     assert check(server, configuration("put"), writes(range(0, 900, 9))) == DataCheck(100, 0, 0, 100)
+
+
+def test_of_a_slow_service_as_much_is_read_back_as_there_is_time_for_and_its_own_writes_first(
+    server, monkeypatch
+):
+    monkeypatch.setattr(data_check, "READ_BACK_S", 0.0)
+    server.records = records(range(10))
+    found = check(server, configuration("mixed"), writes(range(10)))
+    assert (found.sampled, found.written, found.missing, found.wrong) == (1, 1, 0, 0)
 
 
 def test_every_sampled_write_that_is_not_there_is_missing_however_many_answers_were_lost(server):
