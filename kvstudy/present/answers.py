@@ -200,7 +200,7 @@ def _undecided(claims_made: tuple[Claim, ...], of: dict[str, int], tally: Tally)
         for name, mine in _grouped(claims_made, lambda claim: claim.subject.experiment).items()
     }
     few = sum(claim.why == TOO_FEW for claim in claims_made)
-    why = [Row(f"{TOO_FEW}, which forbids a word", str(few))] if few else []
+    why = [Row(f"{TOO_FEW}, too few for a word", str(few))] if few else []
     open_of = [
         Row(f"comparisons of {what}", f"{count - decided} of {count}")
         for decided, count, what in (

@@ -151,7 +151,7 @@ def test_a_finding_says_when_only_the_number_of_runs_kept_it_from_deciding():
     told = answers.summarize_options(
         varied("wal", ["wal=interval", "wal=always"], slower=3.0, repeats=2)
     ).data
-    few = "| fewer than 5 runs a side, which forbids a word | "
+    few = "| fewer than 5 runs a side, too few for a word | "
     assert f"{few}2 |" in told or f"{few}3 |" in told
     whole = answers.summarize_options(varied("wal", ["wal=interval", "wal=always"], slower=3.0)).data
     assert few not in whole

@@ -86,7 +86,9 @@ def every(shown: Shown | None) -> go.Figure:
     ]
     row_px = ROW_PX * max(len(_rows(one)) for one in known) + 90
     # One below the other: the names of the rows are too long to stand between two.
-    figure = panel_grid(headings, "the one / what it stands beside (log)", "", columns=1, match_y=False, row_px=row_px)
+    figure = panel_grid(
+        headings, "the one / what it stands beside (log)", "", columns=1, match_y=False, row_px=row_px
+    )
     figure.update_xaxes(matches=None)
     told = set()
     for index, duet in enumerate(known):

@@ -8,6 +8,7 @@ from kvstudy.analyse.answers import RULER
 from kvstudy.analyse.comparison.words import (
     CANNOT_TELL,
     DIFFERENT,
+    FAVOURABLE,
     MIN_RUNS,
     SAME,
     WORDS,
@@ -89,12 +90,13 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
             f"comparisons{_extreme(compared)}"
         )
     apart = f" {APART}" if compared["apart"].any() else ""
+    better = ", green is better" if compared["word"].isin(FAVOURABLE).any() else ""
     return titled(
         figure,
         "Ratio of each measure, one side over the other",
         finding,
-        "Ratio of medians over runs with the 95 % interval of its t test; left of 1 is lower, green is "
-        f"better.{few}{apart}{outcomes}{false_words.of_comparisons(compared)}",
+        f"Ratio of medians over runs with the 95 % interval of its t test; left of 1 is lower{better}.{few}"
+        f"{apart}{outcomes}{false_words.of_comparisons(compared)}",
     )
 
 

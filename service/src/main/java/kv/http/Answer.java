@@ -22,8 +22,8 @@ enum Answer {
     UNKNOWN_PATH(
             400,
             "Bad Request",
-            "unknown path: expected /v0/entity, /v0/entities, /v0/entities/get or batch, /v0/status, /v0/ready, /v0/live, "
-                    + "/metrics or /v0/admin/"),
+            "unknown path: expected /v0/entity, /v0/entities, /v0/entities/get or batch, /v0/status, /v0/ready, "
+                    + "/v0/live, /metrics or /v0/admin/"),
     ID_MISSING(400, "Bad Request", "id is missing or empty: expected /v0/entity?id=KEY"),
     START_MISSING(400, "Bad Request", "start is missing or empty: expected /v0/entities?start=KEY[&end=KEY]"),
     END_EMPTY(400, "Bad Request", "end is empty: leave it out to read to the last key"),
