@@ -236,8 +236,8 @@ final class StoreOpening {
                 throw e;
             }
             throw new IOException(
-                    "no room for a new log: bytes_needed=" + log.bytes() + ", bytes_usable=" + usable
-                            + "; free the disk, or start with a smaller --memtable-bytes",
+                    "no room for a new log: bytes_needed=" + log.bytes() + ", bytes_usable=" + usable + ", reason="
+                            + StoreException.reasonOf(e) + "; free the disk, or start with a smaller --memtable-bytes",
                     e);
         }
     }

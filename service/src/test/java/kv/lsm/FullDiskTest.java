@@ -152,7 +152,8 @@ class FullDiskTest {
         assertThatThrownBy(() -> open(options))
                 .isInstanceOf(StoreException.class)
                 .hasMessageMatching("cannot open the store: directory=\\S+: no room for a new log: bytes_needed=\\d+, "
-                        + "bytes_usable=\\d+; free the disk, or start with a smaller --memtable-bytes");
+                        + "bytes_usable=\\d+, reason=No space left on device.*; "
+                        + "free the disk, or start with a smaller --memtable-bytes");
         disk.setRoom(PLENTY);
         try (Store store = open(options)) {
             checkAll(store);
