@@ -19,7 +19,7 @@ from kvstudy.analyse.tidy.batches import Source
 from kvstudy.analyse.tidy.part import observed
 from kvstudy.errors import KvstudyError, NotSealed, RunFolderError, SealBroken
 from kvstudy.record.duet import is_duet
-from kvstudy.record.run_folder import REQUIRED_FACTS, SealedRun, open_run, sealed_runs
+from kvstudy.record.run_folder import SealedRun, open_run, sealed_runs
 from kvstudy.record.verification import verify
 
 
@@ -63,7 +63,7 @@ def _only_runs(found: Iterable[SealedRun], folder: Path) -> list[SealedRun]:
     for run in found:
         if is_duet(run):
             continue
-        if missing := sorted(REQUIRED_FACTS - run.facts.keys()):
+        if missing := run.missing_facts:
             raise RunFolderError(
                 f"not a run of kvstudy: {run.path}", f"its run.json lacks {', '.join(missing[:3])}"
             )

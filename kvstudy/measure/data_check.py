@@ -87,13 +87,10 @@ def check_data(
     """None where nothing can be asked for. ``seed``: of the run, from which the sample of its fill is drawn.
     RunFailed where an experiment asks for what cannot be read back."""
     written = _written((configuration,), answers.sample)
-    expected = written | {
-        key: right for key, right in _filled(configuration, seed).items() if key not in written
-    }
     parts = [
         part
         for part in (
-            _read_back(subject.url, configuration.spec, expected, len(written)) if expected else None,
+            _read_back(subject.url, configuration.spec, written, _filled(configuration, seed)),
             _counted(subject, configuration, answers),
         )
         if part
@@ -112,9 +109,7 @@ def check_sample(
         if any(one.method == "DELETE" for one in loads)
         else {target: right for one in loads for target, right in _filled(one, seed).items()}
     )
-    written = _written(loads, sample)
-    expected = written | {target: right for target, right in filled.items() if target not in written}
-    return _read_back(url, loads[0].spec, expected, len(written)) if expected else None
+    return _read_back(url, loads[0].spec, _written(loads, sample), filled)
 
 
 def _written(loads: Sequence[Configuration], sample: Iterable[Mapping]) -> dict[str, Expected]:
@@ -173,7 +168,13 @@ def _filled(configuration: Configuration, seed: int) -> dict[str, Expected]:
     }
 
 
-def _read_back(url: str, spec: SubjectSpec, expected: Mapping[str, Expected], written: int) -> DataCheck:
+def _read_back(
+    url: str, spec: SubjectSpec, written: Mapping[str, Expected], filled: Mapping[str, Expected]
+) -> DataCheck | None:
+    """What was written first, and as it was written. None where there is nothing."""
+    expected = {**written, **{target: right for target, right in filled.items() if target not in written}}
+    if not expected:
+        return None
     missing, wrong, read, found = 0, 0, 0, spec.statuses_of("GET")
     connection = HTTPConnection(url.removeprefix("http://"), timeout=10)
     end = time.monotonic() + READ_BACK_S
@@ -193,7 +194,7 @@ def _read_back(url: str, spec: SubjectSpec, expected: Mapping[str, Expected], wr
         raise RunFailed(f"data check could not read back: GET {target}: {error!r}") from error
     finally:
         connection.close()
-    return DataCheck(read, missing, wrong, min(read, written))
+    return DataCheck(read, missing, wrong, min(read, len(written)))
 
 
 def _target_of_get(spec: SubjectSpec, target: str) -> str:

@@ -36,7 +36,7 @@ from kvstudy.plan.factors import (
     workload_name,
 )
 from kvstudy.plan.objective import Search
-from kvstudy.plan.refusal import Impossible, Source, read_yaml, refusal, refuse, unknown_key
+from kvstudy.plan.refusal import Impossible, Source, keys_of, read_yaml, refusal, refuse, unknown_key
 from kvstudy.plan.subject import OUR_SERVICE, Subjects
 from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST
 from kvstudy.project import project_root, workloads_root
@@ -343,7 +343,7 @@ class Experiment(Part):
     @classmethod
     def keys(cls) -> frozenset[str]:
         """The keys that a file may have."""
-        return frozenset(cls.model_fields) - {"preset", "comparing"} | {"compare", "presets"}
+        return frozenset(keys_of(cls))
 
     @field_validator("expectation")
     @classmethod

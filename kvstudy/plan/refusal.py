@@ -203,11 +203,16 @@ def _is_branch(part: str | int) -> bool:
     return isinstance(part, str) and not all(letter.isalnum() or letter in "_-" for letter in part)
 
 
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """Those that a file may have."""
+    return [WRITTEN_AS.get(name, name) for name in model.model_fields]
+
+
 def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
     for part in path:
         if isinstance(part, str) and part in model.model_fields:
             model = _model_in(model.model_fields[part].annotation) or model
-    return [WRITTEN_AS.get(name, name) for name in model.model_fields]
+    return keys_of(model)
 
 
 def _keys_of_mapping(model: type[BaseModel], path: KeyPath) -> list[str]:

@@ -132,6 +132,8 @@ DUET_FACTS = frozenset(
         "outcome",
     }
 )
+# Those of them that launches of every age have.
+FACTS_OF_LAUNCH = frozenset({"experiment", "sides", "parts", "primary", "launch", "outcome"})
 
 
 class SealedRun:
@@ -156,6 +158,12 @@ class SealedRun:
                 "read it with the revision that run.json names, or a newer one",
             )
         return facts
+
+    @property
+    def missing_facts(self) -> list[str]:
+        """What run.json lacks without which nothing can be told of this run, or launch of a duet."""
+        required = FACTS_OF_LAUNCH if self.facts.get("kind") == DUET else REQUIRED_FACTS
+        return sorted(required - self.facts.keys())
 
     @property
     def is_smoke(self) -> bool:

@@ -196,9 +196,9 @@ def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typ
     """``logs``: one row per measure, one column per launch, two at least. ``never_odd``: launches that may
     not be set aside, in the shape of ``logs``; where one of them is odd, the estimate is the mean."""
     count = logs.shape[1]
-    location, error, weights, scale = _bisquare(logs)
-    odd = (weights < ODD) & (count >= FEWEST)
     ordered = np.sort(logs, axis=1)
+    location, error, weights, scale = _bisquare(logs, quantile(ordered, 0.5))
+    odd = (weights < ODD) & (count >= FEWEST)
     is_typical = (odd.mean(axis=1) <= ODD_MOST) & ~_stands_apart(ordered)
     voting = odd & is_typical[:, None]
     if never_odd is not None:
@@ -224,9 +224,11 @@ def typical_launch(logs: np.ndarray, never_odd: np.ndarray | None = None) -> Typ
     )
 
 
-def _bisquare(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Location, its error, the weight of each launch, and the scale; all weigh 1 where that is not known."""
-    location = quantile(np.sort(logs, axis=1), 0.5)
+def _bisquare(
+    logs: np.ndarray, location: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Location, its error, the weight of each launch, and the scale; all weigh 1 where that is not known.
+    ``location``: the medians, to begin with."""
     distances = np.abs(logs - location)
     scale = quantile(np.sort(distances, axis=1), SCALE_QUANTILE) / _SCALE_OF_NORMAL
     reach = np.where(scale > RESOLUTION, TUNING * scale, np.inf)

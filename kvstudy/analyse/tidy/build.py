@@ -28,14 +28,12 @@ from kvstudy.analyse.tidy.batches import Source, batches
 from kvstudy.analyse.tidy.part import Task
 from kvstudy.analyse.tidy.seals import seal_of, stamp_of
 from kvstudy.errors import RunFolderError
-from kvstudy.record.duet import is_duet
-from kvstudy.record.run_folder import REQUIRED_FACTS, SealedRun, seal_digest, sealed_runs
+from kvstudy.record.run_folder import SealedRun, seal_digest, sealed_runs
 
 INDEX = "index.json"
 LOCK = ".lock"
 SPREAD_FROM_RUNS = 100  # to read; fewer are done before another process has started
 Spread = Callable[[Callable[[Task], Task], list[Task]], Iterable[Task]]
-_FACTS_OF_DUETS = frozenset({"experiment", "sides", "parts", "primary", "launch", "outcome"})
 _PART = re.compile(rf"[0-9a-f]{{32}}|\..*{re.escape(part.UNFINISHED)}")
 
 
@@ -129,18 +127,15 @@ def _left_out(folders: dict[str, Path], stamps: dict[str, str], index: dict) -> 
     known, looked_at = index.get("left_out", {}), index.get("stamps", {})
     found = {}
     for run_id, folder in folders.items():
-        if looked_at.get(run_id) == stamps[run_id]:
-            why = known.get(run_id, "")
-        else:
-            why = _why_unknown(SealedRun(folder))
-        if why:
+        stands = looked_at.get(run_id) == stamps[run_id]
+        if why := known.get(run_id, "") if stands else _why_unknown(SealedRun(folder)):
             found[run_id] = why
     return found
 
 
 def _why_unknown(run: SealedRun) -> str:
     try:
-        missing = sorted((_FACTS_OF_DUETS if is_duet(run) else REQUIRED_FACTS) - run.facts.keys())
+        missing = run.missing_facts
     except RunFolderError as error:
         return error.message
     return f"{run.path / 'run.json'} lacks {', '.join(missing[:3])}" if missing else ""
