@@ -88,10 +88,12 @@ class Duet:
 
 def duets(tables: Duets) -> list[Duet]:
     """Every comparison that has launches: the reader's own before committed ones, the last measured first."""
-    found = [
-        _duet(tables.only(group["run_id"])) for _, group in tables.duets.groupby("comparison", sort=False)
-    ]
-    return last_first(found)
+    return list(tables.cached(_duets))
+
+
+def _duets(tables: Duets) -> list[Duet]:
+    groups = tables.duets.groupby("comparison", sort=False)
+    return last_first(_duet(tables.only(group["run_id"])) for _, group in groups)
 
 
 def last_first(found: Iterable[Duet]) -> list[Duet]:
@@ -206,8 +208,7 @@ def _lost_rounds(tables: Duets, counted: Iterable[str]) -> dict[tuple[str, str, 
     gave no answer, those of cost only the latter."""
     found = {}
     slices = tables.slices[tables.slices["run_id"].isin(list(counted)) & (tables.slices["loop"] != "profile")]
-    parts = [launches.lost_rounds(of_launch) for _, of_launch in slices.groupby("run_id")]
-    for (workload, loop), part in pd.concat(parts).groupby(launches.PART) if parts else ():
+    for (workload, loop), part in launches.lost_rounds(slices).groupby(launches.PART):
         of = int(part["rounds"].sum())
         errors = [int(part[f"errors_{side}"].sum()) for side in SIDES]
         busy = [int(part[f"busy_{side}"].sum()) for side in SIDES]

@@ -12,6 +12,7 @@ table is first looked at.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -47,9 +48,28 @@ class StoredRows:
         return self.stored.frame(self.table, self.run_ids, columns)
 
 
+class ChosenRows:
+    """Rows of a frame, or of rows chosen before, not taken out before somebody looks at them: those of
+    ``run_ids``."""
+
+    def __init__(self, rows: "pd.DataFrame | ChosenRows", run_ids: frozenset[str]):
+        self._rows, self._run_ids = rows, run_ids
+
+    @cached_property
+    def _chosen(self) -> pd.DataFrame:
+        rows = self._rows.frame() if isinstance(self._rows, ChosenRows) else self._rows
+        return rows[rows["run_id"].isin(self._run_ids)].reset_index(drop=True)
+
+    def frame(self, columns: list[str] | None = None) -> pd.DataFrame:
+        return self._chosen if columns is None else self._chosen[columns]
+
+
+Unread = StoredRows | ChosenRows
+
+
 class _Rows:
-    """An attribute that is a frame: given as one, or as StoredRows, which are read when it is first looked
-    at."""
+    """An attribute that is a frame: given as one, or as rows that are read or taken out when it is first
+    looked at."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -58,11 +78,11 @@ class _Rows:
         if tables is None:
             raise AttributeError(self._name)  # so a dataclass has no default for it
         held = vars(tables)[self._name]
-        if isinstance(held, StoredRows):
+        if isinstance(held, Unread):
             held = vars(tables)[self._name] = held.frame()
         return held
 
-    def __set__(self, tables: "Tables", value: pd.DataFrame | StoredRows) -> None:
+    def __set__(self, tables: "Tables", value: pd.DataFrame | Unread) -> None:
         vars(tables)[self._name] = value
 
 
@@ -75,14 +95,24 @@ class _Held:
         held = {one.name: vars(self)[one.name] for one in fields(self) if one.init}
         return type(self)(**{**held, **changes})
 
+    def cached(self, work: Callable[..., _Found], *arguments: object) -> _Found:
+        """``work(self, *arguments)``, done once for these tables: the charts of a page ask for the same again
+        and again. The result is shared: do not change it. Other tables may be arguments: each equals itself
+        alone."""
+        found, key = vars(self).setdefault("_found", {}), (work, *arguments)
+        if key not in found:
+            found[key] = work(self, *arguments)
+        return found[key]
+
     def columns(self, table: str, *names: str) -> pd.DataFrame:
         """``table`` with these columns alone; what is still on disk is read no further."""
         held = vars(self)[table]
-        return held.frame(list(names)) if isinstance(held, StoredRows) else held[list(names)]
+        return held.frame(list(names)) if isinstance(held, Unread) else held[list(names)]
 
     def _of(self, run_ids: Iterable[str], tables: Iterable[str]) -> Self:
-        wanted = frozenset(run_ids)
-        return self.but(**{name: _only(vars(self)[name], wanted) for name in tables})
+        wanted, (first, *others) = frozenset(run_ids), tables
+        chosen = ChosenRows(vars(self)[first], wanted).frame()
+        return self.but(**{first: chosen}, **{name: _only(vars(self)[name], wanted) for name in others})
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,16 +140,6 @@ class Tables(_Held):
     smoke_hidden: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()
     part: float = 1.0
-    _found: dict = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def cached(self, work: Callable[..., _Found], *arguments: object) -> _Found:
-        """``work(self, *arguments)``, done once for these tables: the charts of a page ask for the same again
-        and again. The result is shared: do not change it. Other tables may be arguments: each equals itself
-        alone."""
-        key = (work, *arguments)
-        if key not in self._found:
-            self._found[key] = work(self, *arguments)
-        return self._found[key]
 
     def dataset(self, table: str) -> ds.Dataset:
         """Rows of these runs that nobody has read yet. KvstudyError where all of them are in memory."""
@@ -203,10 +223,13 @@ def study_duets(
     data = (data_root or project.project_root() / "data").resolve()
     if experiment is not None and not _is_measured(experiment, data):
         raise _nothing_of(experiment, data)  # before all others are read
-    stored = _up_to_date(data, progress, spread)
+    return _duets_of(_up_to_date(data, progress, spread), (data / RAW).resolve(), experiment)
+
+
+@lru_cache(maxsize=4)  # a page asks for them again and again, and they keep what was asked of them
+def _duets_of(stored: Stored, raw: Path, experiment: str | None) -> Duets:
     found = Duets(**_frames(stored, schema.DUET_TABLES, "duets"), folders=stored.folders)
     found = found if experiment is None else found.select(experiment=experiment)
-    raw = (data / RAW).resolve()
     own = {run_id for run_id in found.duets["run_id"] if stored.folders[run_id].is_relative_to(raw)}
     chosen = set(found.duets["run_id"]) - (own & stored.smoke)
     places = {RAW if run_id in own else REFERENCE for run_id in chosen}
@@ -344,15 +367,15 @@ def _frames(stored: Stored, tables: Iterable[str], first: str) -> dict[str, pd.D
     return {name: stored.frame(name) if name == first else StoredRows(stored, name) for name in tables}
 
 
-def _only(held: pd.DataFrame | StoredRows, wanted: frozenset[str]) -> pd.DataFrame | StoredRows:
+def _only(held: pd.DataFrame | Unread, wanted: frozenset[str]) -> Unread:
     if isinstance(held, StoredRows):
         return StoredRows(held.stored, held.table, wanted if held.run_ids is None else wanted & held.run_ids)
-    return held[held["run_id"].isin(wanted)].reset_index(drop=True)
+    return ChosenRows(held, wanted)
 
 
-def _both(one: pd.DataFrame | StoredRows, other: pd.DataFrame | StoredRows) -> pd.DataFrame | StoredRows:
+def _both(one: pd.DataFrame | Unread, other: pd.DataFrame | Unread) -> pd.DataFrame | StoredRows:
     if isinstance(one, StoredRows) and isinstance(other, StoredRows) and one.stored is other.stored:
         both = None if None in (one.run_ids, other.run_ids) else one.run_ids | other.run_ids
         return StoredRows(one.stored, one.table, both)
-    frames = [held.frame() if isinstance(held, StoredRows) else held for held in (one, other)]
+    frames = [held.frame() if isinstance(held, Unread) else held for held in (one, other)]
     return pd.concat(frames, ignore_index=True)

@@ -85,6 +85,23 @@ def test_rows_are_the_same_whether_they_were_read_before_they_were_selected_or_a
             )
 
 
+def test_what_was_selected_twice_from_rows_that_were_read_is_what_both_selected(make_run, tmp_path):
+    for run_id, experiment in (("d", "rates"), ("b", "tail"), ("c", "tail"), ("a", "wal")):
+        make_run(run_id, experiment=experiment, stacks={"cpu": f"x;{run_id} 5\ny 1\n"})
+    found = build(make_run, tmp_path / "tidy")
+    for name in schema.TABLES:
+        getattr(found, name)  # read
+    tail = found.select(experiment="tail")
+    for wanted in (["d", "b"], ["c", "b"], ["a"]):
+        twice, kept = tail.only(wanted), set(wanted) & {"b", "c"}
+        for name in schema.TABLES:
+            rows = getattr(found, name)
+            expected = rows[rows["run_id"].isin(kept)].reset_index(drop=True)
+            if name != "runs":
+                pd.testing.assert_frame_equal(twice.columns(name, "run_id"), expected[["run_id"]])
+            pd.testing.assert_frame_equal(getattr(twice, name), expected)
+
+
 def test_failed_and_profiled_runs_are_not_believed(make_run, tmp_path):
     make_run("a")
     make_run("b", offered_rate_rps=4000)

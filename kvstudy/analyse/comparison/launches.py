@@ -202,10 +202,12 @@ def launch_values(
 
 
 def lost_rounds(counted: pd.DataFrame) -> pd.DataFrame:
-    """One row per part: ``rounds`` after the first; of these ``busy_a`` and ``busy_b``, left out because that
-    side was busy in the other's turn; ``errors_a`` and ``errors_b``, because requests to it had no answer.
-    ``emptied``: 1 where the rounds that sides lost are what a median lacks, else 0."""
-    rounds = counted[counted["left_out"] != FIRST].drop_duplicates([*PART, "round"])
+    """One row per part, of several launches (``run_id``) one of each: ``rounds`` after the first; of these
+    ``busy_a`` and ``busy_b``, left out because that side was busy in the other's turn; ``errors_a`` and
+    ``errors_b``, because requests to it had no answer. ``emptied``: 1 where the rounds that sides lost are
+    what a median lacks, else 0."""
+    by = [name for name in ("run_id", *PART) if name in counted]
+    rounds = counted[counted["left_out"] != FIRST].drop_duplicates([*by, "round"])
     names = {
         f"{kind}_{side}": (rounds["left_out"] == why) & rounds["lost_by"].str.contains(side)
         for kind, why in (("busy", BUSY), ("errors", ERRORS))
@@ -213,7 +215,7 @@ def lost_rounds(counted: pd.DataFrame) -> pd.DataFrame:
     }
     kept, lost = rounds["left_out"] == "", rounds["left_out"].isin((BUSY, ERRORS))
     found = rounds.assign(rounds=1, kept=kept, lost=lost, **names)
-    found = found.groupby(PART, as_index=False)[["rounds", "kept", "lost", *names]].sum()
+    found = found.groupby(by, as_index=False)[["rounds", "kept", "lost", *names]].sum()
     with_lost = found["kept"] + found["lost"]
     found["emptied"] = ((found["kept"] < ROUNDS_MIN) & (with_lost >= ROUNDS_MIN)).astype(int)
     return found.drop(columns=["kept", "lost"])

@@ -81,6 +81,17 @@ def test_a_round_in_which_the_idle_side_was_busy_is_left_out_on_both_sides_and_l
     assert (lost["rounds"], lost["busy_a"], lost["busy_b"]) == (11, 0, 1)
 
 
+def test_rounds_that_are_lost_are_counted_launch_by_launch():
+    one, other = made(), made()
+    one.loc[(one["round"] == 5) & (one["side"] == "a"), "idle_cpu_ns"] = 0.2 * SLICE_NS
+    counted = [launches.counted_slices(part, 2) for part in (one, other)]
+    together = pd.concat([part.assign(run_id=run_id) for part, run_id in zip(counted, "xy", strict=True)])
+    expected = pd.concat([launches.lost_rounds(part) for part in counted], ignore_index=True)
+    found = launches.lost_rounds(together)
+    assert found["run_id"].tolist() == ["x", "y"]
+    pd.testing.assert_frame_equal(found.drop(columns="run_id"), expected)
+
+
 def test_how_far_lost_rounds_can_matter_is_bounded_by_counting_them_as_bad_as_can_be_for_their_side():
     print("seed=7")
     generator = np.random.default_rng(7)
