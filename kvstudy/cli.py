@@ -5,11 +5,14 @@ An error is one line: what is wrong, where, and below it what to do. Exit code 2
 anything else that failed, 130 after Ctrl-C. ``--debug`` adds the traceback.
 """
 
+import errno
 import re
 import shutil
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -23,6 +26,7 @@ from kvstudy.units import format_duration, parse_duration_s
 PRESET_HELP = (
     "Which preset of the files: quick, full, smoke or reference (default: quick where a file has it)."
 )
+LITTLE_ROOM = 1 << 20  # bytes: a disk that has less is full
 EXPERIMENT_FILES = click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
@@ -781,6 +785,17 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(exit_code_of(arguments))
 
 
+def _full(error: OSError) -> list[Path]:
+    """Where there is no room, if that is what an error without a file's name says."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return []
+    places = []
+    for place_of in (tempfile.gettempdir, project_root):
+        with suppress(KvstudyError, OSError):
+            places.append(Path(place_of()))
+    return [place for place in places if shutil.disk_usage(place).free < LITTLE_ROOM]
+
+
 def exit_code_of(arguments: list[str] | None = None) -> int:
     """Runs a command; errors are printed, never raised."""
     debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
@@ -801,7 +816,8 @@ def exit_code_of(arguments: list[str] | None = None) -> int:
     except OSError as error:
         if debug:
             traceback.print_exc()
-        where = f"{error.filename}: " if error.filename else ""
+        places = [error.filename] if error.filename else _full(error)
+        where = "".join(f"{place}: " for place in places)
         click.echo(
             f"kvstudy: {where}{(error.strerror or str(error)).lower()}\n"
             f"  {what_to_do(error) or 'kvstudy --debug … shows where it was needed'}",

@@ -232,6 +232,13 @@ def nothing_to_come(found: Duet | None, until: str = "all") -> str:
     """Why no further launch would say more of ``until`` (all measures, or the primary one); empty while one
     may."""
     left = undecided(found)
+    if (
+        found
+        and found.counted >= FIRST_LOOK
+        and not found.primary
+        and (until == "primary" or not found.undecided)
+    ):
+        return f"none of the first {found.counted} launches gives a value of the primary measure"
     if found is None or left is None:
         return ""
     if until == "primary" and found.primary and found.primary.decided:

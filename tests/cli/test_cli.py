@@ -1,7 +1,9 @@
 """The command line as a user meets it: real processes, exit codes, one clear line per error."""
 
+import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -221,6 +223,18 @@ def test_mistyped_option_is_answered_with_the_usage():
     answer = kvstudy("plan", "experiments/reproduce.yaml", "--prese", "smoke")
     assert answer.returncode == 2
     assert "--preset" in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_a_full_disk_is_told_with_its_place_where_the_system_names_no_file(project, monkeypatch, capsys):
+    def write_tables(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project))
+    monkeypatch.setattr(cli.commands, "main", lambda **_: write_tables())
+    used = shutil.disk_usage(project)
+    monkeypatch.setattr(shutil, "disk_usage", lambda at: used._replace(free=0) if at == project else used)
+    assert cli.exit_code_of(["findings"]) == 1
+    assert capsys.readouterr().err == f"kvstudy: {project}: no space left on device\n  free some space\n"
 
 
 def test_outside_a_project_the_error_says_what_a_project_is(tmp_path):

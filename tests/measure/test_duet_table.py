@@ -32,8 +32,8 @@ def found(tmp_path):
 
 
 def test_a_primary_measure_without_a_value_is_undecided_and_said(found):
-    duet = found(primary={"workload": "get", "loop": "rate", "measure": "p99"})
-    assert not duet.undecided and undecided(duet) == 1 and nothing_to_come(duet) == ""
+    duet = found(launches=5, primary={"workload": "get", "loop": "rate", "measure": "p99"})
+    assert undecided(duet) == 1 + len(duet.results) and nothing_to_come(duet) == ""
     line = "get at the rate p99 (primary): undecided: no launch gives a value of it"
     for lines in (
         progress_lines(duet, 30.0),
@@ -109,6 +109,23 @@ def test_where_a_side_was_busy_the_reason_and_what_helps_are_said_of_a_primary_m
     assert (
         len(told) == 1 and "(rounds kept: 0%, other side busy 7; where compilers keep a side busy" in told[0]
     )
+
+
+def test_after_six_launches_without_a_value_of_the_primary_measure_nobody_waits_for_one(found):
+    primary = {"workload": "get", "loop": "rate", "measure": "p99"}
+    duet = found(launches=6, primary=primary)
+    why = "none of the first 6 launches gives a value of the primary measure"
+    assert nothing_to_come(duet, "primary") == why
+    open_ = replace(duet, results=[replace(one, word=CANNOT_TELL) for one in duet.results])
+    assert nothing_to_come(open_) == "", "the others may be decided yet"
+    assert nothing_to_come(open_, "primary") == why
+    decided = replace(duet, results=[replace(one, word=SAME) for one in duet.results])
+    assert nothing_to_come(decided) == why
+
+
+def test_after_six_launches_without_any_value_nobody_waits_for_one(found):
+    duet = found(launches=6, parts={("put", "rate"): slices(3)})
+    assert nothing_to_come(duet).startswith("none of the first 6 launches gives a value")
 
 
 def test_held_back_words_are_no_decision_and_beyond_the_last_look_nothing_is_planned(found):
