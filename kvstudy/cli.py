@@ -90,7 +90,11 @@ def _refuse_together(option: str, *others: str) -> None:
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def commands(context: click.Context, debug: bool) -> None:
-    """A performance study of a key-value service that anyone can run again."""
+    """A performance study of a key-value service that anyone can run again.
+
+    Ends with 0 if all went well, 1 if something failed, a single run too, 2 where the input is wrong, and 130
+    if it was interrupted.
+    """
     context.obj = {"debug": debug}
 
 
@@ -297,8 +301,8 @@ class Percent(click.ParamType):
 @click.option(
     "--primary",
     metavar="MEASURE",
-    help="Measure decided first, with 5 % error for itself: p50 (default), p90, p99, p99-slice, "
-    "p99.9, mean, cpu, written, rate.",
+    help="Measure decided first, with 5 % error for itself: p50, p90, p99, p99-slice, "
+    "p99.9, mean, cpu, written or rate (default: the file's, else p50).",
 )
 @click.option(
     "--workload",
@@ -641,7 +645,7 @@ def publish(experiments: tuple[str, ...], preset: str) -> None:
 @click.option(
     "--experiment",
     metavar="NAME",
-    help="Only the pages of this experiment's latency, in about half a minute (default: to figures/NAME).",
+    help="Only the pages of this experiment, in about half a minute (default: to figures/NAME).",
 )
 def report(out: Path | None, experiment: str | None) -> None:
     """Execute the notebooks on the runs that are there and write the HTML study."""
