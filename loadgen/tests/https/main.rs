@@ -36,7 +36,7 @@ fn assert_what_was_sent_was_answered(run: &Run, due: u64) {
 
 /// The one line of a run that never began.
 fn refused(args: &[&str]) -> String {
-    let run = loadgen(&[&["-R10", "-c1", "-t1", "-d200ms", "-T", "500ms"], args].concat());
+    let run = loadgen(&[&["-R10", "-c1", "-t1", "-d200ms", "-T", "5s"], args].concat());
     assert_eq!((run.code, run.stdout.as_str(), run.json.is_null()), (1, "", true), "{}", run.stderr);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     run.stderr
