@@ -87,6 +87,8 @@ def differing(runs: pd.DataFrame, column: str, within: list[str]) -> pd.Series:
     """What ``column`` says of each run; "" where it says the same of all runs that are equal in
     ``within``."""
     texts = pd.Series("", index=runs.index, dtype=object)
+    if runs[column].nunique(dropna=False) < 2:
+        return texts
     for _, group in runs.groupby(within, sort=False):
         if group[column].nunique(dropna=False) > 1:
             texts[group.index] = _describe_values(column, group[column].tolist())

@@ -15,11 +15,14 @@ import pytest
 
 from kvstudy.analyse import tables
 from kvstudy.analyse.rates import runs_with_rate_outcome
+from kvstudy.analyse.validity import OUTSIDE
 from kvstudy.hosts.process import wait_until
 from kvstudy.measure.pinning import pinning
 from kvstudy.project import loadgen_binary
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.record.verification import verify
+
+ATTEMPTS = 5  # where other tests take the CPU that a run needs
 
 pytestmark = pytest.mark.machine
 
@@ -72,14 +75,18 @@ def test_a_rate_so_high_that_the_warm_up_lasts_to_the_end_is_measured_and_not_he
     """The rate that was achieved is known, and the latency of nothing. Five such runs would say that the rate
     is too high; failed ones say nothing, and the third in a row ends the experiment."""
     path = project.experiment(duration="2s", warm_up="1500ms", connections=1, rate=400_000)
-    code, _, err = project.finished(project.kvstudy("run", path))
-    assert code == 0 and "completed, but invalid: rate_held: rate not held: " in err, err
-    tables.rebuild([project.raw], project.root / "data" / "tidy", progress=False)
-    found = tables.load(project.root / "data" / "tidy")
-    (run,) = runs_with_rate_outcome(found).itertuples()
-    assert (run.outcome, run.requests_measured) == ("completed", 0)
-    assert 0 < run.achieved_rate_rps < 200_000
-    assert found.percentiles["latency_us"].isna().all()
+    for attempt in range(ATTEMPTS):
+        code, _, err = project.finished(project.kvstudy("run", path, "--label", f"attempt-{attempt}"))
+        assert code == 0 and "completed, but invalid: rate_held: rate not held: " in err, err
+        tables.rebuild([project.raw], project.root / "data" / "tidy", progress=False)
+        found = tables.load(project.root / "data" / "tidy")
+        run = found.runs.iloc[-1]
+        assert (run["outcome"], run["requests_measured"]) == ("completed", 0)
+        assert 0 < run["achieved_rate_rps"] < 200_000
+        assert found.percentiles["latency_us"].isna().all()
+        if run["excluded"] != OUTSIDE:  # other tests took the CPU
+            break
+    assert runs_with_rate_outcome(found)["run_id"].tolist() == [run["run_id"]], run
 
 
 def test_a_run_without_a_warm_up_is_measured_from_its_start(project):

@@ -102,7 +102,7 @@ def shell():
     shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     shell.extension_manager.loaded.clear()
     yield shell
-    shell.reset()
+    shell.user_ns.clear()
     InteractiveShell.clear_instance()
 
 
