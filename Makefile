@@ -25,11 +25,15 @@ help: ## this list
 
 setup: $(VENV)/ready ## make the virtual environment from requirements.lock
 
+# uv takes a tenth of pip's time. pip may know proxies and certificates that uv does not.
 $(VENV)/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'python is older than 3.11: PYTHON=$(PYTHON); set PYTHON to a newer one' >&2; exit 1; }
-	@echo 'installing what kvstudy needs into $(VENV), once: about a minute'
+	@echo 'installing what kvstudy needs into $(VENV), once: under a minute'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock || \
+	  { echo 'uv could not: pip installs these'; $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
