@@ -115,7 +115,8 @@ def _card(
             content, own = said(tables, reference, duets if beside else ()), ""
             if reference is not None and not beside and (content is None or content.runs.own_runs):
                 theirs = said(reference, None)
-                if theirs and theirs.decides > (content.decides if content else 0):
+                # Of two that decide nothing the one that has something to show.
+                if theirs and _says(theirs) > (_says(content) if content else (0, False)):
                     content, own = theirs, _own(content, theirs) if content else ""
             if content is None:
                 return Card(page, question, unmeasured)
@@ -137,6 +138,10 @@ def _card(
         return card
 
     return rule
+
+
+def _says(content: _CardContent) -> tuple[int, bool]:
+    return content.decides, bool(content.bars)
 
 
 def _own(content: _CardContent, theirs: _CardContent) -> str:

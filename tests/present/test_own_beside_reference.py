@@ -63,6 +63,21 @@ def test_own_runs_that_decide_as_much_are_the_answer(decided):
     assert card.sure[0].startswith("yours: ") and not any("cannot tell yet" in badge for badge in card.sure)
 
 
+def test_own_profiles_that_all_are_invalid_take_no_shares_off_the_card():
+    found = sample_tables()
+    profiled = found.only(found.runs.loc[found.runs["profiled"], "run_id"])
+    profiled = profiled.but(runs=profiled.runs.assign(experiment="reproduce"))
+    own = mine(profiled)
+    failed = own.but(
+        runs=own.runs.assign(verdict="FAIL", excluded="outside"),
+        stacks=profiled.stacks.assign(run_id="own-" + profiled.stacks["run_id"]),
+    )
+    theirs, card = (of_page("05-flame-graphs", *of) for of in ((profiled,), (failed, profiled)))
+    assert theirs.bars and (card.answer, card.bars) == (theirs.answer, theirs.bars)
+    assert card.sure[0].startswith("reference: ")
+    assert card.own.startswith("Your own") and card.own.endswith("no profiled run passed its checks."), card
+
+
 def test_without_runs_of_the_readers_own_nobody_is_named(decided):
     assert "reference" not in of_page("06-before-after", decided).sure[0]
     assert "yours" not in answers.summarize_options(decided).data
