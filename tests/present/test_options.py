@@ -257,6 +257,7 @@ def test_what_is_decided_is_a_chart_of_its_own_with_the_largest_difference_on_to
     top = at_highest_rate(found)
     assert len(rows) == len(set(rows)) == int((top["word"] != "cannot tell").sum()) > 1
     assert "p" in figure.layout.yaxis.categoryarray[-1] and "CPU" in figure.layout.yaxis.categoryarray[0]
+    assert "; the largest decided: wal=always, " in figure.layout.meta["finding"], "of which option"
     undecided = compared_options(varied("gc", ["gc=G1", "gc=Z"], repeats=2))
     assert "Nothing to draw" in decided_figure(undecided).layout.title.text
 

@@ -368,8 +368,9 @@ def _extreme(compared: pd.DataFrame, of: str = "") -> str:
     if certain.empty:
         return ""
     row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]
+    option = f"{row['after_name']}, " if "after_name" in row else ""
     return (
-        f"; the largest decided{of}: {row['workload']} {row['measure']} {words.times(row['ratio'])} "
+        f"; the largest decided{of}: {option}{row['workload']} {row['measure']} {words.times(row['ratio'])} "
         f"[{words.times(row['low'])}, {words.times(row['high'])}]"
     )
 
