@@ -241,10 +241,10 @@ def source(found: Tables) -> Markdown:
         sentence += f" {words.count(found.own_runs)} of them are yours."
     if found.source.endswith("reference"):
         which = "These" if found.source == "data/reference" else "Those of `data/reference`"
+        command = "`kvstudy run experiments/…`" if found.own_runs else "`make reproduce`"
         sentence += (
-            f" {which} are the reference runs that come with the project. To see your own machine's, "
-            "run `make reproduce` or "
-            "`kvstudy run experiments/…` and execute this notebook again."
+            f" {which} are the reference runs that come with the project. To see your own machine's "
+            f"instead, run {command} and execute this notebook again."
         )
     return Markdown(sentence + _of_unknown_programs(found) + _of_smoke(found))
 

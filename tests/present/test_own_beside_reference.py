@@ -78,6 +78,12 @@ def test_own_profiles_that_all_are_invalid_take_no_shares_off_the_card():
     assert card.own.startswith("Your own") and card.own.endswith("no profiled run passed its checks."), card
 
 
+def test_who_has_runs_of_their_own_is_not_told_how_to_get_the_first(decided):
+    assert "run `make reproduce`" in notebook.source(decided.but(source="data/reference")).data
+    both = notebook.source(mine(decided).but(source="data/raw (wal) and data/reference")).data
+    assert "run `kvstudy run experiments/…`" in both and "make reproduce" not in both
+
+
 def test_without_runs_of_the_readers_own_nobody_is_named(decided):
     assert "reference" not in of_page("06-before-after", decided).sure[0]
     assert "yours" not in answers.summarize_options(decided).data
