@@ -140,7 +140,7 @@ fn late_answers_belong_to_the_slice_in_which_they_were_due_and_are_counted() {
 fn requests_without_an_answer_are_their_own_servers() {
     let good = Server::start(|_, _| answer());
     let silent = Server::start(|_, _| Act::Silence);
-    let options = ["-R100", "-c2", "-t1", "-d1s", "-T", "300ms", "--slice", "200ms", "--gap", "20ms"];
+    let options = ["-R20", "-c2", "-t1", "-d5s", "-T", "1500ms", "--slice", "1s", "--gap", "20ms"];
     let run = alternate(&options, &good.url(), &silent.url());
     assert!(number(&of_server(&run, "A")["unanswered"]) <= 1, "one may be left at the end");
     assert_eq!(
