@@ -24,7 +24,7 @@ fn shook(run: &Run, kind: &str) -> u64 {
 /// All that was sent was answered; a machine that others use may have been too busy to send all of it.
 fn assert_answered(run: &Run, due: u64) {
     assert_what_was_sent_was_answered(run, due);
-    assert!(run.count("unsent") < due, "nothing was sent: {}", run.stderr);
+    assert!(run.count("unsent") <= due / 2, "{}", run.stderr);
 }
 
 /// Of a server that takes long by itself: on a busy machine much may be left at the end.

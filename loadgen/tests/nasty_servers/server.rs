@@ -105,7 +105,11 @@ fn act(mut stream: TcpStream, steps: &[Step]) -> std::io::Result<TcpStream> {
                 stream.write_all(bytes)?;
             },
             Step::Pause(pause) => thread::sleep(*pause),
-            Step::Close => return Err(ErrorKind::ConnectionAborted.into()),
+            Step::Close => {
+                // Said before the socket goes: with a request unread the kernel would send a reset alone.
+                stream.shutdown(Shutdown::Write)?;
+                return Err(ErrorKind::ConnectionAborted.into());
+            }
             Step::Reset => {
                 rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))?;
                 return Err(ErrorKind::ConnectionReset.into());
