@@ -25,16 +25,18 @@ help: ## this list
 
 setup: $(VENV)/ready ## make the virtual environment from requirements.lock
 
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+
 # uv takes a tenth of pip's time. pip may know proxies and certificates that uv does not.
 $(VENV)/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'python is older than 3.11: PYTHON=$(PYTHON); set PYTHON to a newer one' >&2; exit 1; }
 	@echo 'installing what kvstudy needs into $(VENV), once: under a minute'
 	$(PYTHON) -m venv $(VENV)
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	$(PIP_INSTALL) --require-hashes -r $(VENV)/uv.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock || \
-	  { echo 'uv could not: pip installs these'; $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; }
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	  { echo 'uv could not: pip installs these'; $(PIP_INSTALL) --require-hashes -r requirements.lock; }
+	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 lock: ## renew requirements.lock from the ranges in pyproject.toml

@@ -478,14 +478,10 @@ def _different_parts(values: pd.Series) -> list[str]:
 
 def _digests(runs: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     """A missing offered rate (closed loop) is a value like any other here."""
+    texts = (repr([str(value) for value in row]) for row in _rows(runs, columns))
     return pd.Series(
-        [_digest(tuple(map(str, row))) for row in _rows(runs, columns)], index=runs.index, dtype=object
+        [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts], index=runs.index, dtype=object
     )
-
-
-@lru_cache(maxsize=100_000)
-def _digest(values: tuple[str, ...]) -> str:
-    return hashlib.sha256(repr(list(values)).encode()).hexdigest()[:16]
 
 
 def _rows(runs: pd.DataFrame, columns: Sequence[str]) -> Iterator[tuple]:

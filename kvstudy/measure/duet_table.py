@@ -231,15 +231,12 @@ def undecided(found: Duet | None) -> int | None:
 def nothing_to_come(found: Duet | None, until: str = "all") -> str:
     """Why no further launch would say more of ``until`` (all measures, or the primary one); empty while one
     may."""
-    left = undecided(found)
-    if (
-        found
-        and found.counted >= FIRST_LOOK
-        and not found.primary
-        and (until == "primary" or not found.undecided)
-    ):
+    if found is None:
+        return ""
+    if found.counted >= FIRST_LOOK and not found.primary and (until == "primary" or not found.undecided):
         return f"none of the first {found.counted} launches gives a value of the primary measure"
-    if found is None or left is None:
+    left = undecided(found)
+    if left is None:
         return ""
     if until == "primary" and found.primary and found.primary.decided:
         others = f"; {left} other{'s are' if left > 1 else ' is'} not" if left else ""
