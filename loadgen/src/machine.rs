@@ -17,6 +17,8 @@ pub enum Busily {
     Never,
     /// Only what is left of a wait when a sleeper wakes early, and little of it in all: others need the CPU.
     Sparingly,
+    /// That, and waits too short to be worth a sleep: others have a CPU besides.
+    Cheaply,
     For(Duration),
     /// For as long as this machine wakes its sleepers late.
     Fitting,
@@ -115,6 +117,7 @@ pub fn busily(plan: &Plan, endpoints: &[Endpoint]) -> Busily {
         {
             Busily::Fitting
         }
+        (Spin::Auto, _) if leaves_a_cpu(plan, cpus) => Busily::Cheaply,
         (Spin::Auto, _) => Busily::Sparingly,
     }
 }
@@ -144,6 +147,11 @@ fn has_core_to_itself(plan: &Plan, cpus: usize, of_all: usize, service_is_here: 
     }
     let set_aside = cpus < of_all;
     cpus >= plan.threads && (set_aside || !service_is_here)
+}
+
+/// Others can run, too, while every thread is busy.
+fn leaves_a_cpu(plan: &Plan, cpus: usize) -> bool {
+    plan.pin.is_empty() && cpus > plan.threads
 }
 
 fn online_cpus() -> usize {
@@ -189,6 +197,15 @@ mod tests {
     #[test]
     fn a_container_of_one_cpu_sets_none_aside() {
         assert!(!has_core_to_itself(&plan("-t1 -R1 http://h/"), 1, 1, true));
+    }
+
+    #[test]
+    fn a_cpu_is_left_to_others_where_there_are_more_than_threads_and_none_is_pinned() {
+        let leaves = |arguments: &str, cpus: usize| leaves_a_cpu(&plan(arguments), cpus);
+        assert!(leaves("-t1 -R1 http://h/", 2));
+        assert!(!leaves("-t1 -R1 http://h/", 1));
+        assert!(!leaves("-t2 -R1 http://h/", 2));
+        assert!(!leaves("-t2 -R1 --pin 0 http://h/", 4), "two threads on one CPU");
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub enum Busy {
     Never,
     /// The end of a wait, as long as all of it is no more than [`SPARING_SHARE`] of the time.
     Sparingly,
+    /// And every wait that is no longer than a sleep costs: asleep, it would take as much CPU and end late.
+    Cheaply,
     Freely,
 }
 
@@ -55,7 +57,7 @@ impl Busy {
     fn allows(self, spun_ns: u64, elapsed_ns: u64) -> bool {
         match self {
             Self::Never => false,
-            Self::Sparingly => spun_ns <= elapsed_ns / SPARING_SHARE,
+            Self::Sparingly | Self::Cheaply => spun_ns <= elapsed_ns / SPARING_SHARE,
             Self::Freely => true,
         }
     }
@@ -79,13 +81,14 @@ impl Habits {
         // The very latest is not the machine's habit but its accident; one in a hundred is what a p99 shows.
         let (median_ns, nearly_all_ns) = (late_ns[SLEEPS / 2], late_ns[SLEEPS - 1 - SLEEPS / 100]);
         let spin_ns = match busily {
-            Busily::Never | Busily::Sparingly => 0,
+            Busily::Never | Busily::Sparingly | Busily::Cheaply => 0,
             Busily::For(time) => time.as_nanos() as u64,
             Busily::Fitting => (nearly_all_ns * 2).clamp(SPIN_NS_MIN, SPIN_NS_MAX),
         };
         let busy = match busily {
             Busily::Never => Busy::Never,
             Busily::Sparingly => Busy::Sparingly,
+            Busily::Cheaply => Busy::Cheaply,
             Busily::For(_) | Busily::Fitting => Busy::Freely,
         };
         let (wakes_late_ns, sleep_cost_ns) =
@@ -123,7 +126,13 @@ impl Habits {
             return self.wait(now_ns, due_ns, housekeeping_ns, answer);
         }
         let until_ns = due_ns.min(housekeeping_ns);
-        if until_ns <= now_ns { Wait::NotAtAll } else { Wait::Asleep(until_ns) }
+        if until_ns <= now_ns {
+            Wait::NotAtAll
+        } else if self.busy == Busy::Cheaply && until_ns <= now_ns + self.sleep_cost_ns {
+            Wait::Busily(until_ns)
+        } else {
+            Wait::Asleep(until_ns)
+        }
     }
 
     /// A sleep that was to end then ended so late.
@@ -310,5 +319,18 @@ mod tests {
         let sparing = habits(0, 20, 5, Busy::Sparingly);
         assert_eq!(sparing.wait_after(50 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Busily(10 * US));
         assert_eq!(sparing.wait_after(51 * US, 1000 * US, 0, 10 * US, FAR, None), Wait::Asleep(10 * US));
+    }
+
+    #[test]
+    fn where_the_service_has_another_cpu_a_wait_no_longer_than_a_sleep_costs_is_always_busy() {
+        let wait = |busy: Busy, due_us: u64, answer_sent_ns: Option<u64>| {
+            habits(0, 20, 5, busy).wait_after(FAR, FAR, 0, due_us * US, FAR, answer_sent_ns)
+        };
+        for answer_sent_ns in [None, Some(0)] {
+            assert_eq!(wait(Busy::Cheaply, 5, answer_sent_ns), Wait::Busily(5 * US));
+            assert_eq!(wait(Busy::Cheaply, 6, answer_sent_ns), Wait::Asleep(6 * US));
+            assert_eq!(wait(Busy::Sparingly, 5, answer_sent_ns), Wait::Asleep(5 * US));
+        }
+        assert_eq!(wait(Busy::Cheaply, 0, None), Wait::NotAtAll);
     }
 }
