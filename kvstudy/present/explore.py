@@ -29,6 +29,20 @@ from kvstudy.present import notebook, series, words
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record import hdr
 
+# plotly's ``labels``: what the axes of the views say
+AXES = {
+    "offered_rate_rps": "offered rate, r/s",
+    "latency_us": "response time, µs",
+    "response_us": "response time, µs",
+    "one_in": "one answer in so many is slower",
+    "second": "second of the measured window",
+    "at_us": "response time at the chosen percentile, µs",
+    "due_s": "due, s of the measured window",
+    "start_s": "began, s of the measured window",
+    "kind": "what ran",
+    "samples": "samples",
+    "frame": "topmost frame",
+}
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 
 

@@ -1,6 +1,10 @@
 """Choosers and the views that follow them: the first choice, what follows from another, and what is left of
 them where nobody can choose."""
 
+import re
+from pathlib import Path
+
+import nbformat
 import pytest
 from IPython.display import Markdown
 from sample import finer, sample_tables
@@ -9,6 +13,8 @@ from kvstudy.errors import KvstudyError
 from kvstudy.present import explore, words
 from kvstudy.present.page import PLOTLY_MIME
 from kvstudy.project import EXPORT_VARIABLE
+
+PAGE = Path(__file__).parents[2] / "notebooks" / "09-explore.ipynb"
 
 
 class Place:
@@ -165,3 +171,15 @@ def test_choosers_set_the_choice_and_those_below_them(at, choices, places, monke
     assert (now.run_id, now.percentile, now.start_s, now.stop_s) == (run.options[-1], 50.0, 1, 3)
     assert experiment.value == "sample" and isinstance(places[0].drawn[-1], Markdown)
     assert len(places[0].drawn) == 5, "each choice draws once"
+
+
+def test_every_axis_of_the_notebooks_views_has_words_and_a_unit_where_it_has_one():
+    notebook = nbformat.read(PAGE, as_version=4)
+    views = [cell.source for cell in notebook.cells if "px." in cell.source and "at.show" in cell.source]
+    assert len(views) >= 6
+    for view in views:
+        axes = re.findall(r'^\s+[xy]="(\w+)"', view, re.MULTILINE)
+        assert len(axes) == 2 and "labels=explore.AXES" in view and not set(axes) - set(explore.AXES), view
+        for column in axes:
+            unit = {"_us": "µs", "_rps": "r/s", "_s": "s of"}.get(column[column.rfind("_") :], "")
+            assert unit in explore.AXES[column]
