@@ -112,6 +112,7 @@ async def measure(experiment: Experiment, asked: SweepParameters, watched: bool 
         "resume": asked.resume,
         "hosts": asked.hosts,
         "generators": asked.generators,
+        "goes_on_by": "this cell, executed again,",
     }
     if not watched:
         return _done(execute(experiment, asked.root, **wanted).summary())

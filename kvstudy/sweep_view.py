@@ -35,7 +35,7 @@ class WatchedProgress(Progress):
         self._second: Second | None = None
         self._ended: list[tuple[str, str]] = []
         self._drawn = 0.0
-        self._interrupted = False
+        self._interrupted = self._is_over = False
         view.planned = len(runs)
 
     def doing(self, phase: str) -> None:
@@ -59,6 +59,12 @@ class WatchedProgress(Progress):
         self._done_s += run.estimated_s
         self._view.completed += outcome.startswith("completed")
         self._ended.append((f"{run.configuration.summary()}, repeat {run.repeat}", outcome))
+        self._draw()
+
+    def over(self) -> None:
+        """Nothing more is measured: what is left stays so."""
+        self._run = None
+        self._is_over = True
         self._draw()
 
     def _end_if_stopped(self) -> None:
@@ -93,6 +99,8 @@ class WatchedProgress(Progress):
         )
 
     def _bar_html(self) -> str:
+        if self._is_over:
+            return "all measured" if self._done >= self._runs else "ended before the others"
         of_run = min(time.monotonic() - self._run_start, self._run.estimated_s) if self._run else 0.0
         done_s = min(self._done_s + of_run * (self._done < self._runs), self._total_s)
         left = format_duration(round(self._total_s - done_s))
@@ -109,9 +117,11 @@ class SweepView:
         self.planned = self.completed = 0
         self._shown = None
         self._button = None
+        self._progress: WatchedProgress | None = None
 
     def progress(self, runs: list[PlannedRun], fill_s: float) -> WatchedProgress:
-        return WatchedProgress(runs, fill_s, self)
+        self._progress = WatchedProgress(runs, fill_s, self)
+        return self._progress
 
     def draw(self, html: str) -> None:
         if self._shown is None:
@@ -137,6 +147,8 @@ class SweepView:
 
     def __exit__(self, *_error: object) -> None:
         self._button.close()
+        if self._progress is not None:
+            self._progress.over()
         if self._place is not None:
             self._place.update(HTML(""))  # a saved notebook keeps no button that nobody hears
 

@@ -58,6 +58,14 @@ def grid(half_distances: int) -> tuple[float, ...]:
     return tuple(sorted({round(tick, 6) for tick in ticks} | set(QUOTED)))
 
 
+def why_not(percentiles: pd.Series, wanted: float) -> str:
+    """Why no run has ``wanted``: it is not among the ``percentiles`` of any, or is too near the end."""
+    if wanted in QUOTED or at(percentiles, wanted).any():
+        return f"It needs {SAMPLES_BEYOND_PRINTED} samples beyond the percentile."
+    quoted = ", ".join(f"{percentile:g}" for percentile in QUOTED)
+    return f"Tables keep only some: {quoted}, and others between them. histogram(run_id) has all."
+
+
 def at(percentiles: pd.Series | np.ndarray, wanted: float) -> pd.Series | np.ndarray:
     """Which of ``percentiles`` are ``wanted``. The ticks beside one that is quoted are as near as 0.0003: so
     this is asked here, and not of a tolerance for floats."""

@@ -19,7 +19,7 @@ import pandas as pd
 import plotly.io as pio
 from hdrh.histogram import HdrHistogram
 from IPython import get_ipython
-from IPython.display import Markdown, display
+from IPython.display import HTML, Markdown, display
 
 from kvstudy.analyse.by_second import by_second
 from kvstudy.analyse.configuration import configured, differing
@@ -43,6 +43,8 @@ AXES = {
     "samples": "samples",
     "frame": "topmost frame",
 }
+# As high as JupyterLab draws a chart that says no height, so that nothing below moves.
+_EMPTY = '<div style="height: 360px"></div>'
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 
 
@@ -237,12 +239,20 @@ class Choices:
         runs = self._tables.runs
         if runs.empty:
             raise KvstudyError("no run to choose from", "measure one: kvstudy run experiments/reproduce.yaml")
+        if not isinstance(percentile, int | float) or not 0 <= percentile <= 100:
+            raise KvstudyError(f"no percentile: {percentile!r}", "a number from 0 to 100, as in 99.9")
         if run_id is not None:
             if run_id not in set(runs["run_id"]):
                 raise KvstudyError(f"no such run: {run_id}", "kvstudy.runs() has them all")
             experiment = runs.set_index("run_id").loc[run_id, "experiment"]
             runs = self.experiment_tables(experiment).runs
             variant = variants(runs)[runs["run_id"] == run_id].iloc[0]
+            others = self.runs(experiment, variant)
+            if run_id not in others:
+                raise KvstudyError(
+                    f"{run_id} was profiled, and no latency is read off such a run",
+                    f"its repeats without a profile: {', '.join(others) or 'none'}",
+                )
         experiment = experiment or self.experiments[0]
         known = self.variants(experiment)
         if run_id is None and variant is not None and variant not in known:
@@ -283,6 +293,10 @@ class Explorer:
         for view, place in self._views.values():
             if place is not None:
                 shown = _drawn_or_why_not(view, self.choice)
+                if shown[1]:
+                    # JupyterLab's renderer of plotly keeps the chart that it has, whatever it is given:
+                    # something else in its place lets a new one begin.
+                    place.update(HTML(_EMPTY))
                 place.update(*shown[0], **shown[1])
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:

@@ -16,6 +16,7 @@ import os
 from pathlib import Path
 
 from IPython import get_ipython
+from IPython.display import HTML, display
 
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.present import theme
@@ -32,6 +33,8 @@ def begin() -> None:
     _errors_in_one_line()
     theme.use(os.environ.get("KVSTUDY_THEME", "light"))
     _tables_offline()
+    _charts_keep_their_height()
+    _again()
     parameters(_executed())
 
 
@@ -76,6 +79,28 @@ def _tables_offline() -> None:
         itables.init_notebook_mode(all_interactive=False, connected=False)
 
 
+def _charts_keep_their_height() -> None:
+    """JupyterLab's renderer of plotly asks a chart whose place was resized to fill it, and the place is as
+    high as the chart: without a height of its own it has none then."""
+    if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
+        script = (Path(__file__).parent / "assets" / "lab.js").read_text(encoding="utf-8")
+        display(HTML(f"<script>{script}</script>"))
+
+
+def _again() -> None:
+    """``%load_ext`` executed once more begins once more, as all other cells do: a page that was loaded again
+    needs its scripts, and parameters may be others."""
+    shell = get_ipython()
+    if shell is None:
+        return
+
+    def forget(*_result) -> None:
+        shell.extension_manager.loaded.discard("kvstudy")
+        shell.events.unregister("post_run_cell", forget)
+
+    shell.events.register("post_run_cell", forget)
+
+
 def _errors_in_one_line() -> None:
     """A mistake of the user is told in a line or two; everything else keeps its traceback."""
     shell = get_ipython()
@@ -100,15 +125,27 @@ def _parameter_cells(executed: list[str]) -> tuple[dict, dict]:
 
 
 def _assigned(cell: str) -> dict:
-    """``name = literal`` for every line of a parameters cell; papermill writes infinity and NaN as calls of
-    float."""
+    """Name → value for every assignment of a parameters cell."""
     found = {}
     for statement in ast.parse(cell).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            value = ast.unparse(statement.value)
-            found[statement.targets[0].id] = (
-                float(value[7:-2]) if value.startswith("float(") else ast.literal_eval(value)
-            )
+            name = statement.targets[0].id
         elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            found[statement.target.id] = ast.literal_eval(ast.unparse(statement.value))
+            name = statement.target.id
+        else:
+            continue
+        found[name] = _value(name, statement.value)
     return found
+
+
+def _value(name: str, expression: ast.expr | None) -> object:
+    """A literal as it stands; papermill writes infinity and NaN as calls of float. Of all else, as ``2 *
+    1000``, what the kernel has by that name, which executed it."""
+    text = ast.unparse(expression) if expression else "None"
+    if text.startswith("float('"):
+        return float(text[7:-2])
+    try:
+        return ast.literal_eval(text)
+    except ValueError:
+        shell = get_ipython()
+        return None if shell is None else shell.user_ns.get(name)

@@ -33,7 +33,7 @@ from kvstudy.analyse.tables import (
 )
 from kvstudy.errors import KvstudyError
 from kvstudy.present import claim_text, words
-from kvstudy.project import EXPORT_VARIABLE, project_root, raw_root, tidy_root
+from kvstudy.project import EXPORT_VARIABLE, project_root, tidy_root
 
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
 SATURATION = "saturation"  # the one that means to overload the service
@@ -167,15 +167,15 @@ def merge(*parts: Tables) -> Tables:
     and of no other experiment."""
     found = all_tables()
     found = found.only({run_id for part in parts for run_id in part.runs["run_id"]})
-    raw = raw_root(project_root()).resolve()
-    own = {
-        name
-        for run_id, name in zip(found.runs["run_id"], found.runs["experiment"], strict=True)
-        if found.folders[run_id].is_relative_to(raw)
-    }
+    return found.but(source=_source_of(found))
+
+
+def _source_of(found: Tables) -> str:
+    """Where these runs lie, of all that the study has."""
+    own = set(found.runs.loc[found.runs["run_id"].isin(found.own), "experiment"])
     if own and own != set(found.runs["experiment"]):
-        return found.but(source=f"data/raw ({', '.join(sorted(own))}) and data/reference")
-    return found.but(source="data/raw" if own else "data/reference")
+        return f"data/raw ({', '.join(sorted(own))}) and data/reference"
+    return "data/raw" if own else "data/reference"
 
 
 def report_tables() -> Tables:
@@ -194,8 +194,15 @@ def experiments_tables(names: list[str], found: Tables) -> Tables:
 
 
 def filter_runs(found: Tables, **wanted) -> Tables:
-    """Runs whose columns are as ``wanted``; a None leaves its column free."""
-    return found.select(**{name: value for name, value in wanted.items() if value is not None})
+    """Runs whose columns are as ``wanted``; a None leaves its column free. A value that no run has is told,
+    with those that there are."""
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    for name, value in wanted.items():
+        known = sorted(found.runs[name].dropna().unique())
+        if known and value not in known:
+            told = ", ".join(f"`{one}`" for one in known)
+            display(Markdown(f"**No run here has `{name} = {value!r}`.** There are: {told}."))
+    return found.select(**wanted)
 
 
 def published_reports() -> Published:
@@ -236,6 +243,8 @@ def source(found: Tables) -> Markdown:
         else "none of them failed a check"
     )
     named = words.several([f"`{name}`" for name in sorted(runs["experiment"].unique())])
+    if " and " in found.source:  # of all that there is, and these may be of one place
+        found = found.but(source=_source_of(found))
     sentence = f"**{words.counted(len(runs), 'run')}** of {named} from `{found.source}`; {validity}."
     if found.own_runs and found.own_runs < len(runs):
         sentence += f" {words.count(found.own_runs)} of them are yours."

@@ -78,6 +78,7 @@ def test_rate_and_p99_of_the_run_under_way_are_shown_while_it_lasts(project, ker
     (run,) = sealed_runs(project.raw)
     assert not run.has("generator.log") or "\x1b" not in run.text("generator.log")
     assert project.processes() == []
+    assert "all measured" in kernel.shown[-2] and "<progress" not in kernel.shown[-2]
 
 
 def click(kernel) -> None:
@@ -105,4 +106,9 @@ def test_stopped_by_click_or_interrupt_it_seals_the_run_under_way_as_failed_and_
     outcomes = [run.facts["outcome"].split(" during")[0] for run in sealed_runs(project.raw)]
     assert outcomes == ["completed", "failed: interrupted"]
     assert project.processes() == [] and kernel.shown[-1] == ""
+    assert (
+        "1 of 4 runs" in kernel.shown[-2]
+        and "<progress" not in kernel.shown[-2]
+        and "seal" not in kernel.shown[-2]
+    )
     assert "3 sealed, 1 kept" in kernel.run(MEASURE.format(file=file)), "the same cell goes on"

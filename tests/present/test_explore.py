@@ -183,3 +183,15 @@ def test_every_axis_of_the_notebooks_views_has_words_and_a_unit_where_it_has_one
         for column in axes:
             unit = {"_us": "µs", "_rps": "r/s", "_s": "s of"}.get(column[column.rfind("_") :], "")
             assert unit in explore.AXES[column]
+
+
+def test_what_cannot_be_chosen_is_refused_in_a_line_that_says_what_can():
+    choices = explore.Choices(sample_tables())
+    profiled = sample_tables().runs.query("profiled")["run_id"].iloc[0]
+    with pytest.raises(
+        KvstudyError, match="was profiled, and no latency is read off(.|\n)*without a profile: "
+    ):
+        choices.first(None, None, profiled, 99.0)
+    for percentile in ("99", 101.0, -1):
+        with pytest.raises(KvstudyError, match="no percentile: (.|\n)*from 0 to 100"):
+            choices.first(None, None, None, percentile)

@@ -73,3 +73,11 @@ def test_errors_end_a_batch(monkeypatch):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     with pytest.raises(CellExecutionError, match="unknown parameter"):
         NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+
+
+def test_a_parameter_that_is_reckoned_has_what_the_kernel_made_of_it(monkeypatch):
+    class Shell:
+        user_ns = {"limit": 2000, "In": []}
+
+    monkeypatch.setattr(extension, "get_ipython", Shell)
+    assert extension.parameters(["", OWN.replace("2.5", "2 * 1000")])["limit"] == 2000

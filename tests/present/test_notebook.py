@@ -79,7 +79,7 @@ def test_runs_up_to_saturation_are_its_experiments_else_trials_of_searches_else_
     )
 
 
-def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenance(monkeypatch, tmp_path):
+def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenance(monkeypatch):
     found = sample_tables(profiled=False)
     found = replace(
         found,
@@ -87,16 +87,9 @@ def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenanc
             experiment=["own" if rate == 1000 else "theirs" for rate in found.runs["offered_rate_rps"]]
         ),
     )
-    folders = {
-        run.run_id: tmp_path / "data" / ("raw" if run.experiment == "own" else "reference") / run.run_id
-        for run in found.runs.itertuples()
-    }
-    monkeypatch.setattr(
-        notebook,
-        "all_tables",
-        lambda: replace(found, folders=folders, source="data/raw (own, another) and data/reference"),
-    )
-    monkeypatch.setattr(notebook, "project_root", lambda: tmp_path)
+    mine = frozenset(found.runs.loc[found.runs["experiment"] == "own", "run_id"])
+    every = replace(found, own=mine, source="data/raw (own, another) and data/reference")
+    monkeypatch.setattr(notebook, "all_tables", lambda: every)
     own, theirs = found.select(experiment="own"), found.select(experiment="theirs")
     both = notebook.merge(own, theirs, own)
     assert (
@@ -104,6 +97,8 @@ def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenanc
         and both.source == "data/raw (own) and data/reference"
     )
     assert (notebook.merge(own).source, notebook.merge(theirs).source) == ("data/raw", "data/reference")
+    told = [notebook.source(every.select(experiment=name)).data for name in ("own", "theirs")]
+    assert "from `data/raw`;" in told[0] and "from `data/reference`;" in told[1], "whoever chose them"
 
 
 def test_in_the_pages_a_column_of_sentences_may_be_broken_into_lines_and_a_column_of_numbers_not(monkeypatch):
@@ -182,3 +177,15 @@ def test_a_notebook_sees_runs_that_come_while_it_is_open_and_says_so_once(make_r
     now = notebook.all_tables()
     assert len(now.runs) == 2 and len(now.intervals) > len(before.intervals) > 0
     assert said == [notebook.MADE_ANEW] and len(notebook.all_tables().runs) == 2 and len(said) == 1
+
+
+def test_a_value_that_no_run_has_is_told_with_those_that_there_are(monkeypatch):
+    told = []
+    monkeypatch.setattr(notebook, "display", lambda shown: told.append(shown.data))
+    found = sample_tables(profiled=False)
+    known = sorted(found.runs["workload"].unique())
+    assert len(notebook.filter_runs(found, workload=known[0], rate=None).runs) and not told
+    assert notebook.filter_runs(found, workload="ptu").runs.empty
+    assert told == [
+        "**No run here has `workload = 'ptu'`.** There are: " + ", ".join(f"`{one}`" for one in known) + "."
+    ]

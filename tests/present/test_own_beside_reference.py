@@ -80,7 +80,9 @@ def test_own_profiles_that_all_are_invalid_take_no_shares_off_the_card():
 
 def test_who_has_runs_of_their_own_is_not_told_how_to_get_the_first(decided):
     assert "run `make reproduce`" in notebook.source(decided.but(source="data/reference")).data
-    both = notebook.source(mine(decided).but(source="data/raw (wal) and data/reference")).data
+    own, source = mine(decided), "data/raw (wal) and data/reference"
+    runs = pd.concat([own.runs, decided.runs.assign(experiment="gc")])
+    both = notebook.source(own.but(runs=runs, source=source)).data
     assert "run `kvstudy run experiments/…`" in both and "make reproduce" not in both
 
 

@@ -244,3 +244,10 @@ def test_an_invalid_closed_loop_is_a_cross_with_a_legend_and_in_no_fit():
 def test_no_rows_give_charts_that_say_so():
     for draw in (latency_against_rate, achieved_against_offered, scalability):
         assert "Nothing to draw" in draw(empty_tables()).layout.title.text
+
+
+def test_a_percentile_that_no_table_keeps_is_not_said_to_have_too_few_answers(five):
+    def told(percentile):
+        return latency_against_rate(five, percentile=percentile).layout.title.subtitle.text
+
+    assert "Tables keep only some: 0, 10, 25, 50" in told(98.0) and "10 samples beyond" in told(99.999)

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from sample import empty_tables, finer
 
+from kvstudy.errors import KvstudyError
 from kvstudy.present.figures.seconds import latency_heat_map, time_line
 
 
@@ -86,3 +88,8 @@ def test_the_time_line_is_the_same_by_second_however_short_the_intervals(tables)
 def test_no_rows_give_charts_that_say_so():
     assert "Nothing to draw" in latency_heat_map(empty_tables()).layout.title.text
     assert "Nothing to draw" in time_line(empty_tables()).layout.title.text
+
+
+def test_a_run_that_is_not_there_is_an_error_and_not_one_without_a_log(tables):
+    with pytest.raises(KvstudyError, match="no such run on this page: nope"):
+        latency_heat_map(tables, "nope")

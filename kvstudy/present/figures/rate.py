@@ -41,7 +41,7 @@ def latency_against_rate(
     if rows.empty:
         return nothing(
             f"no run at an offered rate has {words.percentile(percentile)}",
-            "It needs 10 samples beyond the percentile.",
+            percentile_grid.why_not(tables.percentiles["percentile"], percentile),
         )
     titles = [
         f"{words.percentile(percentile)} <b>{words.latency(latency)}</b>" for latency in rows["latency_us"]

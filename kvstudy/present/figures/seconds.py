@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from kvstudy.analyse import tail
 from kvstudy.analyse.by_second import SECOND_S, by_second, step_s
 from kvstudy.analyse.medians import median
+from kvstudy.errors import KvstudyError
 from kvstudy.present import theme, words
 from kvstudy.present.figures.marks import marked_runs
 from kvstudy.present.figures.panels import latency_axis, nothing, panel_grid, titled
@@ -158,6 +159,8 @@ def slowest_run(tables) -> str | None:
 def _intervals_of(tables, run_id: str | None, latency_kind: str):
     intervals = tail.logged_intervals(tables, latency_kind)
     runs = marked_runs(tables)
+    if run_id is not None and run_id not in set(runs["run_id"]):
+        raise KvstudyError(f"no such run on this page: {run_id}", "its list of runs has them all")
     runs = runs[runs["run_id"].isin(intervals["run_id"])]
     if run_id is not None:
         runs = runs[runs["run_id"] == run_id]

@@ -1,0 +1,105 @@
+"""What a reader does in the real JupyterLab: choose, resize the window, load the page again."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from selenium.webdriver.support.ui import WebDriverWait
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("lab")]
+
+CELLS = (
+    "%load_ext kvstudy",
+    "import pandas as pd\nimport plotly.express as px\nfrom kvstudy.present import explore, notebook\n"
+    "at = explore.choose()",
+    'at.show(lambda now: px.bar(now.seconds, x="second", y="at_us", title=f"p{now.percentile:g} of all"))',
+    'notebook.show(pd.DataFrame({"number": range(30)}))',
+)
+CHART = ".jp-RenderedPlotly.js-plotly-plot"
+HEIGHT = f"return document.querySelector('{CHART} .main-svg')?.getBoundingClientRect().height ?? 0"
+TITLES = f"return [...document.querySelectorAll('{CHART} .gtitle')].map(one => one.textContent)"
+IDLE = """
+const panel = jupyterapp.shell.currentWidget;
+return panel?.sessionContext?.session?.kernel?.status === "idle" && panel.content.model.cells.length > 0
+"""
+RUN_ALL = "jupyterapp.commands.execute('notebook:run-all-cells').then(arguments[0])"
+EXECUTE = """
+const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+kernel.requestExecute({code: arguments[0]}).done.then(arguments[1]);
+"""
+ROWS = "return document.querySelectorAll('.jp-OutputArea table.dataTable tbody tr').length"
+
+
+@pytest.fixture(scope="module")
+def lab(project, tmp_path_factory):
+    """The address of a JupyterLab in which one notebook can be opened."""
+    folder = tmp_path_factory.mktemp("lab")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = new_notebook(metadata=kernel, cells=[new_code_cell(cell) for cell in CELLS])
+    nbformat.write(notebook, folder / "own.ipynb")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    settings = {"ip": "127.0.0.1", "port": port, "port_retries": 0, "root_dir": folder, "allow_root": True}
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--IdentityProvider.token="]
+    command += [f"--ServerApp.{name}={value}" for name, value in settings.items()]
+    command += ["--LabApp.expose_app_in_browser=True", "--LabApp.news_url=None"]
+    command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command, stdout=log, stderr=log, env=os.environ | {"KVSTUDY_ROOT": str(project)}
+        )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        until = time.monotonic() + 60
+        while True:
+            try:
+                urllib.request.urlopen(f"{address}/api", timeout=5).close()
+                break
+            except OSError:
+                assert server.poll() is None and time.monotonic() < until, (folder / "log").read_text()
+                time.sleep(0.2)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def opened(chromium, lab: str) -> None:
+    """Opens the notebook, and waits until its kernel can be asked."""
+    chromium.get(f"{lab}/lab/tree/own.ipynb")
+    until(chromium, "return typeof jupyterapp === 'object' && jupyterapp.restored !== undefined")
+    until(chromium, IDLE)
+
+
+def until(chromium, script: str, holds=bool) -> None:
+    WebDriverWait(chromium, 90).until(lambda _: holds(chromium.execute_script(script)))
+
+
+def test_charts_follow_a_choice_and_keep_their_height_and_tables_come_after_another_visit(chromium, lab):
+    chromium.set_script_timeout(90)
+    chromium.set_window_size(1440, 1000)
+    opened(chromium, lab)
+    chromium.execute_async_script(RUN_ALL)
+    until(chromium, TITLES, lambda titles: titles == ["p99 of all"])
+    until(chromium, ROWS)
+
+    chromium.execute_async_script(EXECUTE, "at.choose(percentile=50.0)")
+    until(chromium, TITLES, lambda titles: titles == ["p50 of all"])
+
+    height = chromium.execute_script(HEIGHT)
+    assert height > 300
+    for width in (800, 1440):
+        chromium.set_window_size(width, 1000)
+        time.sleep(2)  # what would shrink does so some frames later
+        assert chromium.execute_script(HEIGHT) == height, f"window of {width} px"
+
+    opened(chromium, lab)
+    chromium.execute_async_script(RUN_ALL)
+    until(chromium, TITLES, lambda titles: titles == ["p99 of all"])
+    until(chromium, ROWS)
