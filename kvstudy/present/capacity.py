@@ -32,6 +32,7 @@ from kvstudy.analyse.capacity import (
 from kvstudy.analyse.comparison.words import CANNOT_TELL, TOO_FEW
 from kvstudy.analyse.configuration import COMBINATION
 from kvstudy.analyse.tables import Tables
+from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found
 from kvstudy.present import series, words
 
@@ -60,6 +61,18 @@ class NamedSearch:
     def knee(self) -> Found:
         return self.search.knee
 
+    def _at_most(self, held_rps: float) -> str:
+        """What was seen at the highest rate, of which few trials are not sure."""
+        highest = self.trials[self.trials["offered_rate_rps"] == self.trials["offered_rate_rps"].max()]
+        rate, decided = (
+            highest["offered_rate_rps"].iloc[0],
+            highest[highest["answer"] != Answer.UNKNOWN.value],
+        )
+        if decided.empty or rate <= held_rps:
+            return ""
+        count = f"{(decided['answer'] == Answer.HELD.value).sum()} of {words.counted(len(decided), 'trial')}"
+        return f", since {words.rate(rate)}, the highest that was tried, was held in {count}"
+
     def sentence(self) -> str:
         held, missed = self.knee.held_rps, self.knee.missed_rps
         basis = f"{self.objective}; {words.counted(self.search.decided_trials, 'run')}"
@@ -70,8 +83,8 @@ class NamedSearch:
             )
         if held is not None:
             return (
-                f"{words.about_rate(held)} is held more often than not ({basis}); no rate that it tried is "
-                "surely too much"
+                f"{words.about_rate(held)} is held more often than not ({basis}){self._at_most(held)}; "
+                "no rate that it tried is surely too much"
             )
         if missed is not None:
             return (

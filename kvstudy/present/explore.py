@@ -25,7 +25,7 @@ from kvstudy.analyse.by_second import by_second
 from kvstudy.analyse.configuration import configured, differing
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
-from kvstudy.present import notebook, series, words
+from kvstudy.present import notebook, series, theme, words
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record import hdr
 
@@ -43,8 +43,7 @@ AXES = {
     "samples": "samples",
     "frame": "topmost frame",
 }
-# As high as JupyterLab draws a chart that says no height, so that nothing below moves.
-_EMPTY = '<div style="height: 360px"></div>'
+_EMPTY = f'<div style="height: {theme.HEIGHT_PX}px"></div>'  # as high as a chart, so that nothing moves
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 
 

@@ -81,7 +81,10 @@ def _tables_offline() -> None:
 
 def _charts_keep_their_height() -> None:
     """JupyterLab's renderer of plotly asks a chart whose place was resized to fill it, and the place is as
-    high as the chart: without a height of its own it has none then."""
+    high as the chart: without a height of its own it has none then. It knows no template's height, either."""
+    import plotly.express as px
+
+    px.defaults.height = theme.HEIGHT_PX
     if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
         script = (Path(__file__).parent / "assets" / "lab.js").read_text(encoding="utf-8")
         display(HTML(f"<script>{script}</script>"))

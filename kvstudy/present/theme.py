@@ -17,6 +17,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
 
+HEIGHT_PX = 460  # of a chart that says no other
 PAPER, TEXT, QUIET_TEXT, GRID, AXIS = "#ffffff", "#1f2329", "#565e6a", "#e1e5ea", "#8b939f"
 INVALID, SATURATION, WARNING = "#9ca2ab", "#b3261f", "#8f5b00"
 BLUE, VERMILION, GREEN, PURPLE, OCHRE, VIOLET, TEAL, BROWN = (
@@ -158,7 +159,7 @@ def _template() -> go.layout.Template:
                 "subtitle": {"font": {"size": 12.5, "color": QUIET_TEXT}},
             },
             "margin": {"l": 64, "r": 20, "t": 84, "b": 56},
-            "height": 460,
+            "height": HEIGHT_PX,
             "hovermode": "closest",
             "hoverlabel": {
                 "bgcolor": PAPER,

@@ -101,8 +101,9 @@ def expected(*arguments) -> str:
         (
             TO_THE_TOP,
             (
-                r"2\d \d{3} r/s is held more often than not \(a mean of at most 1 ms; 6 runs\); no rate "
-                r"that it tried is surely too much\."
+                r"2[0-7] \d{3} r/s is held more often than not \(a mean of at most 1 ms; 6 runs\), since "
+                r"28 000 r/s, the highest that was tried, was held in 6 of 6 trials; no rate that it "
+                r"tried is surely too much\."
             ),
         ),
         (
