@@ -53,7 +53,7 @@ def independent_chart(shown: Shown | None, both: ComparedRuns):
 
 def rounds_chart(shown: Shown | None):
     """Every slice pair, where there is a duet."""
-    return duet_figures.rounds(shown) if shown else Markdown("No duet was measured yet.")
+    return duet_figures.rounds(shown) if shown else Markdown("There is no duet to show.")
 
 
 def table(frame: pd.DataFrame) -> HTML | Markdown | None:

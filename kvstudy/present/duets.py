@@ -31,8 +31,8 @@ from kvstudy.record.duet import side_file
 from kvstudy.record.run_folder import open_run
 
 NONE = (
-    "**No duet was measured yet.** `kvstudy compare experiments/handler.yaml` measures one in about three "
-    "minutes: both sides at once, loaded in turn."
+    "**There is no duet to show.** `kvstudy compare experiments/handler.yaml` measures one in about three "
+    "minutes: both sides at once, loaded in turn. Where no experiment is named the last one is shown."
 )
 LOOPS = {"rate": "at a rate", "closed": "closed loop"}
 _DIFFERS = {"faster": "is faster", "slower": "is slower", "cheaper": "is cheaper", "dearer": "is dearer"}
@@ -67,8 +67,8 @@ def chosen(experiment: str | None = None, comparison: str | None = None) -> Show
         named = [one for one in found if one.comparison.startswith(comparison)]
         if len(named) != 1:
             raise ExperimentError(
-                f"no such duet, or several: comparison={comparison}",
-                f"measured: {', '.join(one.comparison for one in found) or 'none'}",
+                f"no such duet, or several: duet={comparison!r}",
+                f"measured: {', '.join(f'{one.comparison} ({one.experiment})' for one in found) or 'none'}",
             )
         return Shown(named[0], tuple(one for one in found if one is not named[0]))
     return Shown(found[0], tuple(found[1:])) if found else None
@@ -355,7 +355,7 @@ def difference(shown: Shown | None, event: str = "cpu") -> HTML:
     """Stacks of side b, each frame coloured by how its share of all samples differs from side a, or the other
     way round, as chosen; both sampled in slices of their own."""
     if shown is None:
-        return HTML("<p>No duet was measured yet.</p>")
+        return HTML("<p>There is no duet to show.</p>")
     duet, tables = shown.duet, shown.duet.tables
     stacks = tables.duet_stacks[
         (tables.duet_stacks["event"] == event) & tables.duet_stacks["run_id"].isin(duet.counted_runs)

@@ -59,7 +59,8 @@ def mostly_undecided(compared: pd.DataFrame) -> Markdown:
     launches = f" or {FIRST_LOOK} launches of a duet" if by_duet.any() else ""
     if enough.empty:
         return Markdown(
-            f"{_TITLE} no comparison has {MIN_RUNS} runs a side{launches}, so none could be decided."
+            f"{_TITLE} no comparison of options has {MIN_RUNS} runs a side{launches}, so none could be "
+            "decided."
         )
     differ = int(enough["word"].isin(DIFFERENT).sum())
     verdict = (

@@ -96,6 +96,6 @@ def test_the_same_is_no_change_though_it_is_decided():
 def test_of_duets_the_launches_must_be_enough_for_a_word():
     rows = comparisons(at_two_rates(20.0), "offered_rate_rps", *RATES).assign(by="duet")
     text = expected.mostly_undecided(rows).data
-    assert "no comparison has 5 runs a side or 6 launches of a duet" in text
+    assert "no comparison of options has 5 runs a side or 6 launches of a duet" in text
     text = expected.mostly_undecided(rows.assign(runs_before=6, runs_after=6)).data
     assert "with 5 runs a side or 6 launches of a duet or more" in text and "it did not hold" in text
