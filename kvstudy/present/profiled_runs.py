@@ -43,6 +43,9 @@ def choice(tables: Tables, chosen: Tables) -> Markdown:
     """A sentence: which of the profiled runs of ``tables`` is ``chosen``, how many of them are valid, and
     that it is INVALID when it is."""
     if chosen.runs.empty:
+        known = sorted(tables.runs.loc[tables.runs["profiled"], "workload"].unique())
+        if known:
+            return Markdown(f"**No profiled run of this workload.** There are: {', '.join(known)}.")
         return Markdown(
             "**No profiled run**, so no graph below. Experiments with `profile: [cpu, alloc]` make them."
         )

@@ -124,6 +124,8 @@ def test_every_run_is_a_point_and_each_program_a_line(make):
     lines = [trace for trace in figure.data if trace.mode == "lines"]
     assert [trace.name for trace in lines] == ["kv-service", "nginx", "empty"]
     assert sum(len(trace.x) for trace in figure.data if trace.mode == "markers") == 36
+    nowhere = drawn.by_size(peers.measured(), connections=5).layout.title
+    assert "no run on 5 connections" in nowhere.text and "There are: " in nowhere.subtitle.text
 
 
 def test_without_a_measurement_the_page_says_what_to_type(make):

@@ -58,6 +58,8 @@ def test_the_sentence_says_which_run_of_how_many(four):
         "**INVALID: no_foreign_load: 30.00%**; no ranking" in choice(all_failed, profile_of(all_failed)).data
     )
     assert "No profiled run" in choice(empty_tables(), profile_of(empty_tables())).data
+    told = choice(four, profile_of(four, "ptu")).data
+    assert told.startswith("**No profiled run of this workload.** There are: ") and "repeated_get" in told
 
 
 def test_invalid_runs_count_only_where_there_is_no_other(four):

@@ -19,11 +19,13 @@ _ALONG = ["data", "fill"]
 def by_size(found: Tables, percentile: float = 50.0, connections: int | None = None) -> go.Figure:
     """Panels of workload and rate. ``connections``: None takes the fewest that were measured."""
     runs = _points(found, percentile)
-    if len(runs):
-        chosen = runs["connections"].min() if connections is None else connections
-        runs = runs[runs["connections"] == chosen]
     if runs.empty:
         return nothing("nothing was measured beside the service yet", "make peers, about five minutes")
+    known = sorted(runs["connections"].unique())
+    chosen = known[0] if connections is None else connections
+    if chosen not in known:
+        return nothing(f"no run on {chosen} connections", f"There are: {', '.join(map(str, known))}.")
+    runs = runs[runs["connections"] == chosen]
     places = list(runs.groupby(["offered_rate_rps", "workload"]).groups)
     headings = [f"{workload} at {words.rate(rate)}" for rate, workload in places]
     figure = panel_grid(headings, "size of a value", words.percentile(percentile))
