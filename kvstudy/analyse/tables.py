@@ -10,6 +10,7 @@ other tables, which are larger by far, what is asked for: the rows of the runs t
 table is first looked at.
 """
 
+import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
@@ -312,11 +313,17 @@ def _is_measured(experiment: str, data: Path) -> bool:
 
 
 def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
-    what = "any experiment" if experiment is None else experiment
-    return KvstudyError(
-        f"no sealed run of {what} under {data / RAW} or {data / REFERENCE}",
-        f"measure it: kvstudy run experiments/{experiment or '…'}.yaml",
-    )
+    what = "any experiment" if experiment is None else experiment or "an experiment without a name"
+    measured = {run.facts.get("experiment") for run in sealed_runs(data / RAW, data / REFERENCE)}
+    files = {file.stem for file in (data.parent / "experiments").glob("*.yaml")}
+    near = difflib.get_close_matches(experiment or "", [*filter(None, measured), *files], n=1)
+    if experiment is None or experiment in files or not measured:
+        hint = f"measure it: kvstudy run experiments/{experiment or '…'}.yaml"
+    else:
+        hint = (
+            f"did you mean {near[0]}?" if near else f"measured: {', '.join(sorted(filter(None, measured)))}"
+        )
+    return KvstudyError(f"no sealed run of {what} under {data / RAW} or {data / REFERENCE}", hint)
 
 
 _opened: dict[Path, tuple[tuple[int, int], Stored]] = {}

@@ -176,5 +176,14 @@ def test_an_experiment_without_a_run_beside_others_is_said_to_have_none(make_run
     data = tmp_path / "data"
     make_run.root = data / "raw"
     make_run("a", experiment="tail")
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "rates.yaml").touch()
     with pytest.raises(KvstudyError, match="kvstudy run experiments/rates.yaml"):
         tables.study_tables(data, "rates")
+    for typed, hint in (
+        ("tial", "did you mean tail[?]"),
+        ("ratse", "did you mean rates[?]"),
+        ("", "measured: tail"),
+    ):
+        with pytest.raises(KvstudyError, match=hint):
+            tables.study_tables(data, experiment=typed)

@@ -100,7 +100,7 @@ def test_an_experiment_that_nobody_measured_is_refused_before_the_runs_of_others
     RunMaker(tmp_path / "data" / "raw")(experiment="shop")
     (tmp_path / "notebooks").mkdir()
     nbformat.write(new_notebook(), tmp_path / "notebooks" / "03-percentiles.ipynb")
-    with pytest.raises(KvstudyError, match="no sealed run of shopp"):
+    with pytest.raises(KvstudyError, match="no sealed run of shopp(.|\n)*did you mean shop[?]"):
         report.export(tmp_path, tmp_path / "figures" / "shopp", progress=False, experiment="shopp")
     assert not (tmp_path / "data" / "tidy").exists() and not (tmp_path / "figures" / "shopp").exists()
 
