@@ -33,7 +33,7 @@ def begin() -> None:
     _errors_in_one_line()
     theme.use(os.environ.get("KVSTUDY_THEME", "light"))
     _tables_offline()
-    _charts_keep_their_height()
+    _look_of_jupyterlab()
     _again()
     parameters(_executed())
 
@@ -79,15 +79,19 @@ def _tables_offline() -> None:
         itables.init_notebook_mode(all_interactive=False, connected=False)
 
 
-def _charts_keep_their_height() -> None:
+def _look_of_jupyterlab() -> None:
     """JupyterLab's renderer of plotly asks a chart whose place was resized to fill it, and the place is as
-    high as the chart: without a height of its own it has none then. It knows no template's height, either."""
+    high as the chart: without a height of its own it has none then. It knows no template's height, either.
+    Sentences in tables are broken into lines as in the pages."""
     import plotly.express as px
 
     px.defaults.height = theme.HEIGHT_PX
     if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
-        script = (Path(__file__).parent / "assets" / "lab.js").read_text(encoding="utf-8")
-        display(HTML(f"<script>{script}</script>"))
+        style, script = (
+            (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
+            for name in ("lab.css", "lab.js")
+        )
+        display(HTML(f"<style>{style}</style><script>{script}</script>"))
 
 
 def _again() -> None:

@@ -332,4 +332,5 @@ def _in_jupyter(frame: pd.DataFrame, sentences: list[int]) -> dict:
     """What a page's style sheet does there: words stand on the left, and sentences are broken into lines."""
     words = [i for i, name in enumerate(frame.columns) if pd.api.types.is_string_dtype(frame[name].dropna())]
     aligned = [{"className": "dt-left", "targets": words}] if words else []
-    return {"columnDefs": aligned} | ({"classes": "display"} if sentences else {})
+    broken = [{"className": "sentence", "targets": sentences}] if sentences else []
+    return {"columnDefs": aligned + broken}

@@ -118,8 +118,11 @@ def test_in_jupyterlab_words_stand_on_the_left_and_sentences_may_be_broken_into_
     monkeypatch.setattr("itables.show", lambda _frame, **options: shown.update(options))
     monkeypatch.delenv(notebook.EXPORT_VARIABLE, raising=False)
     notebook.show(pd.DataFrame({"p99": [1.5], "check": ["no_steal"], "required": ["word " * 40]}))
-    assert shown["columnDefs"] == [{"className": "dt-left", "targets": [1, 2]}]
-    assert shown["classes"] == "display", "itables adds nowrap by default"
+    assert shown["columnDefs"] == [
+        {"className": "dt-left", "targets": [1, 2]},
+        {"className": "sentence", "targets": [2]},
+    ]
+    assert "classes" not in shown, "numbers stay whole, as itables has them by default"
 
 
 def test_a_table_of_tall_rows_has_pages_and_says_above_itself_what_is_in_every_row(monkeypatch):
