@@ -12,7 +12,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 from selenium.webdriver.support.ui import WebDriverWait
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("lab")]
+pytestmark = pytest.mark.browser
 
 CELLS = (
     "%load_ext kvstudy",
