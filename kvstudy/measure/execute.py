@@ -84,16 +84,9 @@ class Result:
         )
         words += [f"{len(self.failed)} failed"] if self.failed else []
         words += [f"{self.again} of them again"] if self.again else []
-        what = "trials" if self.found else "runs"
-        return "\n".join(
-            [
-                (
-                    f"{self.experiment}: {len(self.sealed) + len(self.kept) + len(self.failed)} {what}: "
-                    f"{', '.join(words)}"
-                ),
-                *self.found,
-            ]
-        )
+        count = len(self.sealed) + len(self.kept) + len(self.failed)
+        what = ("trial" if self.found else "run") + ("" if count == 1 else "s")
+        return "\n".join([f"{self.experiment}: {count} {what}: {', '.join(words)}", *self.found])
 
 
 def execute(

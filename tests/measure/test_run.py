@@ -31,7 +31,7 @@ def test_run_is_sealed_with_every_file_and_leaves_no_process(project):
     code, out, err = project.finished(
         project.kvstudy("run", project.experiment(duration="1500ms", warm_up="500ms"), "--label", "before")
     )
-    assert code == 0 and out.startswith("trial: 1 runs: 1 sealed"), err
+    assert code == 0 and out.startswith("trial: 1 run: 1 sealed"), err
     (run,) = sealed_runs(project.raw)
     assert verify(run.path) == []
     assert {path.name for path in run.path.iterdir()} >= {
@@ -286,7 +286,7 @@ def test_resume_needs_no_space_where_all_is_sealed_and_asks_the_disk_where_store
     assert f" free=0 B at {project.root / 'data' / 'work'}\n" in err and not project.raw.exists()
     assert project.finished(project.kvstudy("run", experiment))[0] == 0
     code, out, err = project.finished(project.kvstudy("run", experiment, "--resume", code=FULL_DISK))
-    assert code == 0 and out.startswith("trial: 1 runs: 0 sealed, 1 kept"), err
+    assert code == 0 and out.startswith("trial: 1 run: 0 sealed, 1 kept"), err
 
 
 def test_resume_keeps_what_is_sealed_and_runs_what_is_missing(project):
@@ -304,7 +304,7 @@ def test_resume_keeps_what_is_sealed_and_runs_what_is_missing(project):
     )
     assert project.finished(
         project.kvstudy("run", experiment, "--resume", "--label", "after", "--only", "rate=200")
-    )[1].startswith("trial: 1 runs: 1 sealed")
+    )[1].startswith("trial: 1 run: 1 sealed")
 
 
 def test_failed_run_is_measured_again_by_resume(project):
@@ -313,7 +313,7 @@ def test_failed_run_is_measured_again_by_resume(project):
         project.kvstudy("run", experiment, code=project.signal_in_phase(phase="measure", signal="SIGINT"))
     )
     code, out, _ = project.finished(project.kvstudy("run", experiment, "--resume"))
-    assert code == 0 and out.startswith("trial: 1 runs: 1 sealed")
+    assert code == 0 and out.startswith("trial: 1 run: 1 sealed")
     assert sorted(run.facts["outcome"].split(":")[0] for run in sealed_runs(project.raw)) == [
         "completed",
         "failed",
