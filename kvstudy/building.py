@@ -98,6 +98,7 @@ def _ended_with_us(builder: subprocess.Popen) -> Iterator[subprocess.Popen]:
         except BaseException:
             with suppress(ProcessLookupError):
                 os.killpg(builder.pid, signal.SIGKILL)
+            builder.wait()  # which Popen does for a quarter of a second alone behind Ctrl-C
             raise
 
 
