@@ -70,6 +70,15 @@ def lab(project, tmp_path_factory):
         server.wait(timeout=30)
 
 
+@pytest.fixture
+def chromium(chromium):
+    """What it asked the server for is no request of the pages that others open."""
+    yield chromium
+    chromium.get("about:blank")
+    for log in ("browser", "performance"):
+        chromium.get_log(log)
+
+
 def opened(chromium, lab: str) -> None:
     """Opens the notebook, and waits until its kernel can be asked."""
     chromium.get(f"{lab}/lab/tree/own.ipynb")
