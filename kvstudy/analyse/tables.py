@@ -314,15 +314,15 @@ def _is_measured(experiment: str, data: Path) -> bool:
 
 def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
     what = "any experiment" if experiment is None else experiment or "an experiment without a name"
-    measured = {run.facts.get("experiment") for run in sealed_runs(data / RAW, data / REFERENCE)}
+    runs = sealed_runs(data / RAW, data / REFERENCE)
+    measured = {name for run in runs if (name := run.facts.get("experiment"))}
     files = {file.stem for file in (data.parent / "experiments").glob("*.yaml")}
-    near = difflib.get_close_matches(experiment or "", [*filter(None, measured), *files], n=1)
     if experiment is None or experiment in files or not measured:
         hint = f"measure it: kvstudy run experiments/{experiment or '…'}.yaml"
+    elif near := difflib.get_close_matches(experiment, [*measured, *files], n=1):
+        hint = f"did you mean {near[0]}?"
     else:
-        hint = (
-            f"did you mean {near[0]}?" if near else f"measured: {', '.join(sorted(filter(None, measured)))}"
-        )
+        hint = f"measured: {', '.join(sorted(measured))}"
     return KvstudyError(f"no sealed run of {what} under {data / RAW} or {data / REFERENCE}", hint)
 
 

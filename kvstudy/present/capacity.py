@@ -64,13 +64,11 @@ class NamedSearch:
     def _at_most(self, held_rps: float) -> str:
         """What was seen at the highest rate, of which few trials are not sure."""
         highest = self.trials[self.trials["offered_rate_rps"] == self.trials["offered_rate_rps"].max()]
-        rate, decided = (
-            highest["offered_rate_rps"].iloc[0],
-            highest[highest["answer"] != Answer.UNKNOWN.value],
-        )
-        if decided.empty or rate <= held_rps:
+        rate = highest["offered_rate_rps"].iloc[0]
+        answers = highest.loc[highest["answer"] != Answer.UNKNOWN.value, "answer"]
+        if answers.empty or rate <= held_rps:
             return ""
-        count = f"{(decided['answer'] == Answer.HELD.value).sum()} of {words.counted(len(decided), 'trial')}"
+        count = f"{(answers == Answer.HELD.value).sum()} of {words.counted(len(answers), 'trial')}"
         return f", since {words.rate(rate)}, the highest that was tried, was held in {count}"
 
     def sentence(self) -> str:

@@ -83,10 +83,10 @@ def _look_of_jupyterlab() -> None:
     """JupyterLab's renderer of plotly asks a chart whose place was resized to fill it, and the place is as
     high as the chart: without a height of its own it has none then. It knows no template's height, either.
     Sentences in tables are broken into lines as in the pages."""
-    import plotly.express as px
-
-    px.defaults.height = theme.HEIGHT_PX
     if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
+        import plotly.express as px
+
+        px.defaults.height = theme.HEIGHT_PX
         style, script = (
             (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
             for name in ("lab.css", "lab.js")
