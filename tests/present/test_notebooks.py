@@ -117,9 +117,11 @@ def test_a_chart_on_a_page_has_a_title_of_few_words_and_no_number(path):
 
 
 @each
-def test_what_prepares_a_notebook_is_one_line(path):
+def test_what_prepares_a_notebook_is_one_line_of_a_cell_that_jupyterlab_shows_folded(path):
     texts = [cell.source for cell in cells(path, "code")]
-    assert sum("%load_ext kvstudy" in text for text in texts) == 1
+    (prepares,) = (cell for cell in cells(path, "code") if "%load_ext kvstudy" in cell.source)
+    assert prepares.source.startswith("%load_ext kvstudy\n"), "the line that stays to be seen"
+    assert prepares.metadata.jupyter.source_hidden, "or imports stand between the question and the answer"
     assert not [text for text in texts if re.search(r"\bIn\b", text)]
 
 
