@@ -27,6 +27,8 @@ setup: $(VENV)/ready ## make the virtual environment from requirements.lock
 
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
+# Where Python may write no bytecode, each process would compile all that it imports: seconds for a page. pip always compiles.
+COMPILED := $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
 # uv takes a tenth of pip's time. pip may know proxies and certificates that uv does not.
 $(VENV)/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'python is older than 3.11: PYTHON=$(PYTHON); set PYTHON to a newer one' >&2; exit 1; }
@@ -34,7 +36,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.txt
 	$(PIP_INSTALL) --require-hashes -r $(VENV)/uv.txt
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock || \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes $(COMPILED) -r requirements.lock || \
 	  { echo 'uv could not: pip installs these'; $(PIP_INSTALL) --require-hashes -r requirements.lock; }
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
