@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from kvstudy.analyse import percentile_grid, validity
+from kvstudy.analyse.comparison import binomial
 from kvstudy.analyse.comparison.families import holm
 from kvstudy.analyse.configuration import comparison_key, configured
 from kvstudy.analyse.linked import CANNOT_TELL, SIGNIFICANCE
@@ -270,7 +270,7 @@ def _sign_interval(ordered: np.ndarray, confidence: float = 0.95) -> tuple[float
     """Of the median, as a ratio: the inmost pair of order statistics that covers it at least so often; NaN
     with under six."""
     pairs = len(ordered)
-    cut = int(stats.binom.ppf((1 - confidence) / 2, pairs, 0.5))
-    while cut > 0 and 2 * stats.binom.cdf(cut - 1, pairs, 0.5) > 1 - confidence:
+    cut = int(binomial.ppf((1 - confidence) / 2, pairs, 0.5))
+    while cut > 0 and 2 * binomial.cdf(cut - 1, pairs, 0.5) > 1 - confidence:
         cut -= 1
     return (float(np.exp(ordered[cut - 1])), float(np.exp(ordered[pairs - cut]))) if cut else (np.nan, np.nan)

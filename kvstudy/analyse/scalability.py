@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from kvstudy.analyse.comparison.intervals import CONFIDENCE, Interval
 
@@ -97,6 +96,8 @@ def _peak(sigma: np.ndarray | float, kappa: np.ndarray | float) -> np.ndarray:
 def _least_squares(n: np.ndarray, x: np.ndarray) -> np.ndarray:
     """λ, σ, κ by relative errors: a run's noise grows with its rate. N / X is linear in 1/λ, σ/λ and κ/λ, so
     the best ones that are not negative need no search; where σ would be over 1, it is 1."""
+    from scipy.optimize import nnls  # takes half a second to be imported, and is for one page
+
     scale = float(np.median(x / n))
     columns = np.column_stack([np.ones_like(n), n - 1, n * (n - 1)]) * (x / n / scale)[:, None]
     parts, _ = nnls(columns, np.ones_like(n))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -58,8 +58,8 @@ def _tails(runs: int, confidence: float) -> tuple[float, float]:
     """Where to cut the bootstrap's distribution so that few runs do not look surer than they are."""
     if runs < 2:
         return 0.0, 1.0
-    wide = math.sqrt(runs / (runs - 1)) * stats.norm.ppf((1 + confidence) / 2)
-    tail = float(stats.norm.cdf(-wide))
+    wide = math.sqrt(runs / (runs - 1)) * special.ndtri((1 + confidence) / 2)
+    tail = float(special.ndtr(-wide))
     return tail, 1 - tail
 
 

@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
-from kvstudy.analyse.comparison import student_t
+from kvstudy.analyse.comparison import binomial, student_t
 
 RESOLUTION = (
     0.001  # of a value that is read off a histogram of three digits: launches do not agree better than that
@@ -47,7 +47,7 @@ ODD = 0.5
 ODD_MOST = 0.3
 APART = 0.01  # the p of a t test at which the nearest launch of a group is not one of the others
 CLEAR = 2.0  # scales, by which an odd launch must lie beyond a value to speak for it
-_SCALE_OF_NORMAL = float(stats.norm.ppf((1 + SCALE_QUANTILE) / 2))
+_SCALE_OF_NORMAL = float(special.ndtri((1 + SCALE_QUANTILE) / 2))
 _STEPS, _STILL = 50, 1e-4
 _SLOPES_MIN = 1.5  # below it, the launches near the estimate are too few to know its error
 
@@ -159,7 +159,7 @@ class Typical:
         against a value than here, as many as a binomial distribution with their share has."""
         low, high = self.interval(p)
         share = np.maximum(self.below, self.above) / self.launches
-        against = stats.binom.ppf(chance, self.launches, share).astype(int)
+        against = binomial.ppf(chance, self.launches, share)
         outvoted = 2 * self._votes(against) <= p
         # Those of the other side lie as far away, where this one has none.
         lowest = np.where(self.below > 0, self.lowest, 2 * self.location - self.highest)
@@ -288,4 +288,4 @@ def _wide(count: int) -> np.ndarray:
 @lru_cache(maxsize=100)
 def votes(launches: int) -> np.ndarray:
     """By how many are against: one-sided p that no more are, where half of all launches would be."""
-    return stats.binom.cdf(np.arange(launches + 1), launches, 0.5)
+    return binomial.cdf(np.arange(launches + 1), launches, 0.5)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 # Launches. Where half of them are of one kind and half of another, the first five are all of one kind in one
 # duet of 16, which is more than 5 %; the first six are in one of 32.
@@ -88,18 +88,23 @@ def _nominal_ps() -> np.ndarray:
 def _limits(error: float) -> list[float]:
     half = int(_REACH * np.sqrt(LAST_LOOK) / _STEP)
     sums = np.arange(-half, half + 1) * _STEP
-    kernel = stats.norm.pdf(np.arange(-int(_REACH / _STEP), int(_REACH / _STEP) + 1) * _STEP) * _STEP
+    kernel = _normal(np.arange(-int(_REACH / _STEP), int(_REACH / _STEP) + 1) * _STEP) * _STEP
     # The chance of each sum that no look has decided yet, begun with the launches before the first look.
-    density = stats.norm.pdf(sums, scale=np.sqrt(FIRST_LOOK)) * _STEP
+    density = _normal(sums / np.sqrt(FIRST_LOOK)) / np.sqrt(FIRST_LOOK) * _STEP
     found, before = [], 0.0
     for launches in range(FIRST_LOOK, LAST_LOOK + 1):
         now = spent(launches) * error
         limit = _limit(sums, density, (now - before) / 2)
-        found.append(float(2 * stats.norm.sf(limit / np.sqrt(launches))))
+        found.append(float(2 * special.ndtr(-limit / np.sqrt(launches))))
         before = now
         inside = np.clip((limit - np.abs(sums)) / _STEP + 0.5, 0, 1)
         density = np.convolve(density * inside, kernel, mode="same")
     return found
+
+
+def _normal(values: np.ndarray) -> np.ndarray:
+    """The density of the normal distribution."""
+    return np.exp(-(values**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def _limit(sums: np.ndarray, density: np.ndarray, tail: float) -> float:

@@ -19,7 +19,7 @@ from bisect import bisect_left
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from kvstudy.analyse.comparison import student_t
 from kvstudy.analyse.comparison.words import ALPHA, MIN_RUNS
@@ -95,7 +95,7 @@ def _power(effect: float, before: int, after: int, alpha: float, freedom: float)
     """Of a difference of so many standard deviations."""
     noise = np.sqrt(_spread(freedom, 2)) if math.isfinite(freedom) else 1.0
     beyond = (effect * noise - _limits(before, after, alpha)) / math.sqrt(1 / before + 1 / after)
-    return float(stats.norm.cdf(beyond).mean())
+    return float(special.ndtr(beyond).mean())
 
 
 @lru_cache(maxsize=300)
@@ -111,4 +111,4 @@ def _spread(freedom: float, which: int) -> np.ndarray:
     """Draws of the square of a standard deviation, over its true one: as evenly as DRAWS quantiles, and in an
     order of its own for each ``which``."""
     even = (np.random.default_rng(which).permutation(DRAWS) + 0.5) / DRAWS
-    return stats.chi2.ppf(even, freedom) / freedom
+    return 2 * special.gammaincinv(freedom / 2, even) / freedom

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from kvstudy.analyse.comparison import looks, student_t
 from kvstudy.analyse.comparison.families import holm
@@ -316,7 +316,7 @@ def could_find(now: Typical, error: float = ALPHA, below: float = 0.0, above: fl
         return np.full(len(now.location), math.inf)
     low, high = now.interval_of_another(looks.nominal_p(error, now.launches), FOUND)
     reach = np.maximum(np.maximum(now.location - low, below), np.maximum(high - now.location, above))
-    found = reach + stats.t.ppf(FOUND, now.freedom) * now.error
+    found = reach + student_t.isf(1 - FOUND, now.freedom) * now.error
     # Beyond what a number can hold nobody calls it a difference.
     return np.where(now.is_typical & (found < 700.0), np.exp(np.minimum(found, 700.0)), math.inf)
 
@@ -352,7 +352,7 @@ def _at_worst(one: MeasureResult, group: pd.DataFrame) -> AtWorst:
 _TRIED = (*np.arange(-5.0, 6.25, 0.25), 7.0, 8.0, 10.0, 13.0, 20.0, 40.0, 100.0)
 _FAR = 1000.0  # as a logarithm, farther than any ratio that a number can hold
 _FAR_MAX = 8  # so many of them one by one, then all: beside more of 20 launches nothing is typical
-_MAD_OF_NORMAL = 1 / float(stats.norm.ppf(0.75))
+_MAD_OF_NORMAL = 1 / float(special.ndtri(0.75))
 
 
 def _seen_at_worst(own: np.ndarray, bounds: np.ndarray, same_within: float) -> _Seen:
