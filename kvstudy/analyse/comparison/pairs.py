@@ -121,7 +121,7 @@ def _interval(before: np.ndarray, after: np.ndarray, confidence: float) -> tuple
 
 
 def _errors(before: np.ndarray, after: np.ndarray) -> list[student_t.Error]:
-    variances = before.var(axis=1, ddof=1), before.shape[1], after.var(axis=1, ddof=1), after.shape[1]
+    variances = student_t.variances(before, after)
     return [student_t.welch(*variances), student_t.pooled(*variances)]
 
 

@@ -16,8 +16,7 @@ def same_p(before: np.ndarray, after: np.ndarray, within: float, slack: float = 
     if min(before.shape[1], after.shape[1]) < 2 or margin <= 0:
         return np.ones(len(before))
     with np.errstate(all="ignore"):
-        variances = (one.var(axis=1, ddof=1) for one in (before, after))
-        error, freedom = student_t.welch(next(variances), before.shape[1], next(variances), after.shape[1])
+        error, freedom = student_t.welch(*student_t.variances(before, after))
         distance = np.abs(after.mean(axis=1) - before.mean(axis=1))
         p = student_t.sf((margin - distance) / error, freedom)
     constant = (np.ptp(before, axis=1) == 0) & (np.ptp(after, axis=1) == 0)

@@ -17,6 +17,20 @@ def isf(p: np.ndarray | float, freedom: np.ndarray | float) -> np.ndarray:
     return np.where(np.asarray(p) == 0, np.inf, -special.stdtrit(freedom, p))
 
 
+class Variances(NamedTuple):
+    """Of two sides, with the count of runs that each rests on."""
+
+    before: np.ndarray
+    runs_before: int
+    after: np.ndarray
+    runs_after: int
+
+
+def variances(before: np.ndarray, after: np.ndarray) -> Variances:
+    """Of two sides whose runs are columns, one row per pair."""
+    return Variances(before.var(axis=1, ddof=1), before.shape[1], after.var(axis=1, ddof=1), after.shape[1])
+
+
 class Error(NamedTuple):
     """Of the difference of two means: its standard error, with so many degrees of freedom."""
 

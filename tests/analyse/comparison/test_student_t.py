@@ -31,7 +31,7 @@ def test_errors_of_two_means_are_those_of_scipys_t_tests():
         before = random.normal(0, 0.1, (30, runs_before))
         after = random.normal(0.05, 0.3, (30, runs_after))
         distance = after.mean(axis=1) - before.mean(axis=1)
-        variances = before.var(axis=1, ddof=1), runs_before, after.var(axis=1, ddof=1), runs_after
+        variances = student_t.variances(before, after)
         for equal, found in ((False, student_t.welch(*variances)), (True, student_t.pooled(*variances))):
             test = stats.ttest_ind(after, before, axis=1, equal_var=equal)
             p = 2 * student_t.sf(np.abs(distance) / found.error, found.freedom)
