@@ -155,13 +155,17 @@ test: ## all but long tests over hosts (make test-hosts): 20 to 30 minutes
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint-text build compile-rust-tests
 	@echo 'tests of Rust and Java, then of Python, two of these at once; each is told when it is over (14 to 25 min)'
 	@rm -f build/failed-*
-	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target tests-beside-each-other || { cat build/failed-* 2>/dev/null; exit 1; }
+	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target tests-beside-each-other && \
+	  ! ls build/failed-* >/dev/null 2>&1 || { cat build/failed-* 2>/dev/null; exit 1; }
 
 # Java's tests make anew the jar that others launch. So what launches it waits for them, and for Rust's, which measure time.
+# It does not wait for their success: one failure hides no other, and `make test` fails by build/failed-* in the end.
 # The layout of Java is checked after them, since two Mavens at once may disturb each other; it mostly waits for the network.
 .PHONY: tests-beside-each-other test-machine-last test-rules test-machine compile-rust-tests lint lint-text lint-rust lint-java
 tests-beside-each-other: test-rules test-machine-last lint-java
-test-rules lint-java: | $(if $(filter tests-beside-each-other,$(MAKECMDGOALS)),test-java)
+BESIDE_EACH_OTHER = $(filter tests-beside-each-other,$(MAKECMDGOALS))
+FAIL = $(if $(BESIDE_EACH_OTHER),true,exit 1)
+test-rules lint-java: | $(if $(BESIDE_EACH_OTHER),test-java)
 test-machine-last: test-rust test-java
 	@$(MAKE) --no-print-directory test-machine
 
@@ -200,12 +204,12 @@ format: setup ## lay out Python, Rust and Java, and mend what the linter can
 test-rust:
 	@mkdir -p build
 	cargo test --locked --no-fail-fast --manifest-path loadgen/Cargo.toml 2>&1 | tee build/test-rust.log || \
-	  { { echo; echo 'tests of Rust failed:'; grep -E -A 12 ' FAILED$$|panicked at|^error' build/test-rust.log; } | tail -n 100 >build/failed-rust; exit 1; }
+	  { { echo; echo 'tests of Rust failed:'; grep -E -A 12 ' FAILED$$|panicked at|^error' build/test-rust.log; } | tail -n 100 >build/failed-rust && $(FAIL); }
 
 test-java: setup
 	@mkdir -p build
 	$(KVSTUDY) build --test-java 2>&1 | tee build/test-java.log || \
-	  { { echo; echo 'tests of Java failed:'; grep -E '^\[ERROR\]|^service: ' build/test-java.log; } | tail -n 60 >build/failed-java; exit 1; }
+	  { { echo; echo 'tests of Java failed:'; grep -E '^\[ERROR\]|^service: ' build/test-java.log; } | tail -n 60 >build/failed-java && $(FAIL); }
 
 test-python: build
 	$(MAKE) --no-print-directory test-rules
