@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
+from kvstudy.errors import KvstudyError
 from kvstudy.record import hdr
 from kvstudy.record.generator_result import Latency
 
@@ -56,6 +57,14 @@ def grid(half_distances: int) -> tuple[float, ...]:
         for step in range(TICKS_PER_HALF_DISTANCE)
     }
     return tuple(sorted({round(tick, 6) for tick in ticks} | set(QUOTED)))
+
+
+def check(percentile: object, maximum: bool = True) -> None:
+    """KvstudyError for what is no percentile; without ``maximum`` for 100, which no answer is above, too."""
+    if not isinstance(percentile, int | float) or not 0 <= percentile <= 100:
+        raise KvstudyError(f"no percentile: {percentile!r}", "a number from 0 to 100, as in 99.9")
+    if percentile == 100 and not maximum:
+        raise KvstudyError("no answer is above percentile 100", "one below it, as 99.9")
 
 
 def why_not(percentiles: pd.Series, wanted: float) -> str:

@@ -26,7 +26,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
-from kvstudy.analyse import slow_answers
+from kvstudy.analyse import percentile_grid, slow_answers
 from kvstudy.analyse.by_second import SECOND_S
 from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.linked import CANNOT_TELL as CANNOT_TELL  # a word of this module's frames
@@ -189,7 +189,9 @@ def page_causes(
 ) -> PageCauses:
     """The causes of each workload's own slow answers at the highest rate of its runs; pooled, the slowest
     workload alone would set what is slow. Without answers the limit is infinite.
-    First the workload with most answers over the common threshold; ``most``: so many workloads."""
+    First the workload with most answers over the common threshold; ``most``: so many workloads.
+    KvstudyError for a percentile that no answer can be above."""
+    percentile_grid.check(percentile, maximum=False)
     limit_us = math.inf if _with_answers(tables, "response").empty else threshold_us(tables, percentile)
     parts = [(own, threshold_us(own, percentile)) for own in _workloads(tables, limit_us)[:most]]
     questions = {

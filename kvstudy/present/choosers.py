@@ -10,7 +10,7 @@ _WIDE = {"description_width": "90px"}
 def choosers(explorer: Explorer, choices: Choices) -> widgets.VBox:
     """Drop-downs of experiment, variant, run and percentile, and a slider of seconds."""
     now = explorer.choice
-    wide = {"style": _WIDE, "layout": widgets.Layout(width="640px")}
+    wide = {"style": _WIDE, "layout": widgets.Layout(width="100%", max_width="640px")}
     experiment = widgets.Dropdown(
         options=choices.experiments, value=now.experiment, description="experiment", **wide
     )
@@ -50,7 +50,12 @@ def choosers(explorer: Explorer, choices: Choices) -> widgets.VBox:
             if following or change["new"] is None:
                 return
             if name == "seconds":
-                explorer.choose(start_s=change["new"][0], stop_s=change["new"][1])
+                start_s, stop_s = change["new"]
+                if start_s == stop_s:  # a time without length: the second that begins there, or the last
+                    start_s = min(start_s, seconds.max - 1)
+                    stop_s = start_s + 1
+                explorer.choose(start_s=start_s, stop_s=stop_s)
+                set_from_choice()
                 return
             explorer.choose(**{name: change["new"]})
             if name != "percentile":

@@ -21,9 +21,11 @@ from hdrh.histogram import HdrHistogram
 from IPython import get_ipython
 from IPython.display import HTML, Markdown, display
 
+from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.by_second import by_second
 from kvstudy.analyse.configuration import configured, differing
 from kvstudy.analyse.tables import Tables
+from kvstudy.analyse.tail import logged_intervals
 from kvstudy.errors import KvstudyError
 from kvstudy.present import notebook, series, theme, words
 from kvstudy.project import EXPORT_VARIABLE
@@ -44,6 +46,7 @@ AXES = {
     "frame": "topmost frame",
 }
 _EMPTY = f'<div style="height: {theme.HEIGHT_PX}px"></div>'  # as high as a chart, so that nothing moves
+CHOSEN = ("experiment", "variant", "run_id", "percentile", "start_s", "stop_s")
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 
 
@@ -91,7 +94,16 @@ class Choice:
     def by_rate(self) -> pd.DataFrame:
         """One row per run of the experiment: its latency at the chosen percentile."""
         rows = self.tables.percentiles
-        rows = rows[(rows["latency_kind"] == "response") & (rows["percentile"] == self.percentile)]
+        wanted = percentile_grid.at(rows["percentile"], self.percentile)
+        rows = rows[(rows["latency_kind"] == "response") & wanted]
+        if rows.empty:  # one that the table does not have, as 97
+            rows = pd.DataFrame(
+                (
+                    (run_id, hdr.merge(map(hdr.decode, texts)).percentile_us(self.percentile))
+                    for run_id, texts in logged_intervals(self.tables).groupby("run_id")["histogram"]
+                ),
+                columns=["run_id", "latency_us"],
+            )
         return self.runs.merge(rows[["run_id", "latency_us"]], on="run_id")
 
     @property
@@ -163,8 +175,7 @@ class Choice:
 
     @cached_property
     def _intervals(self) -> pd.DataFrame:
-        rows = self.tables.only([self.run_id]).intervals
-        return rows[rows["latency_kind"] == "response"].sort_values("start_s")
+        return logged_intervals(self.tables.only([self.run_id])).sort_values("start_s")
 
     @property
     def _of_variant(self) -> pd.DataFrame:
@@ -227,8 +238,7 @@ class Choices:
 
     def seconds(self, experiment: str, run_id: str) -> tuple[int, int]:
         """From 0 to the end of the last second."""
-        found = self.experiment_tables(experiment).only([run_id])
-        seconds = found.columns("intervals", "second")["second"]
+        seconds = logged_intervals(self.experiment_tables(experiment).only([run_id]))["second"]
         return 0, 1 if seconds.empty else int(seconds.max()) + 1
 
     def first(
@@ -238,8 +248,7 @@ class Choices:
         runs = self._tables.runs
         if runs.empty:
             raise KvstudyError("no run to choose from", "measure one: kvstudy run experiments/reproduce.yaml")
-        if not isinstance(percentile, int | float) or not 0 <= percentile <= 100:
-            raise KvstudyError(f"no percentile: {percentile!r}", "a number from 0 to 100, as in 99.9")
+        percentile_grid.check(percentile)
         if run_id is not None:
             if run_id not in set(runs["run_id"]):
                 raise KvstudyError(f"no such run: {run_id}", "kvstudy.runs() has them all")
@@ -277,7 +286,11 @@ class Explorer:
         self._views[_cell() or len(self._views)] = view, place
 
     def choose(self, **changes: object) -> None:
-        """As the choosers do: ``at.choose(percentile=99.9)``, ``at.choose(start_s=3, stop_s=5)``."""
+        """As the choosers do: ``at.choose(percentile=99.9)``, ``at.choose(start_s=3, stop_s=5)``.
+        KvstudyError for what cannot be chosen; what was chosen before stays then."""
+        for name in changes:
+            if name not in CHOSEN:
+                raise KvstudyError(f"nothing to choose is called {name}", f"known: {', '.join(CHOSEN)}")
         names = {"experiment", "variant", "run_id"} & changes.keys()
         now = self.choice
         if names:
@@ -288,7 +301,7 @@ class Explorer:
                 asked.get("experiment"), asked.get("variant"), asked.get("run_id"), now.percentile
             )
         rest = {name: value for name, value in changes.items() if name not in names}
-        self.choice = replace(now, **rest)
+        self.choice = self._checked(replace(now, **rest))
         for view, place in self._views.values():
             if place is not None:
                 shown = _drawn_or_why_not(view, self.choice)
@@ -297,6 +310,16 @@ class Explorer:
                     # something else in its place lets a new one begin.
                     place.update(HTML(_EMPTY))
                 place.update(*shown[0], **shown[1])
+
+    def _checked(self, choice: Choice) -> Choice:
+        percentile_grid.check(choice.percentile)
+        low, high = self._choices.seconds(choice.experiment, choice.run_id)
+        if not low <= choice.start_s < choice.stop_s <= high:
+            raise KvstudyError(
+                f"no such time: from {choice.start_s:g} to {choice.stop_s:g} s",
+                f"the run has seconds from {low} to {high}",
+            )
+        return choice
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         now = self.choice

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 from IPython.display import Markdown
 from sample import finer, sample_tables
@@ -171,6 +172,10 @@ def test_choosers_set_the_choice_and_those_below_them(at, choices, places, monke
     assert (now.run_id, now.percentile, now.start_s, now.stop_s) == (run.options[-1], 50.0, 1, 3)
     assert experiment.value == "sample" and isinstance(places[0].drawn[-1], Markdown)
     assert len(places[0].drawn) == 5, "each choice draws once"
+    for together, chosen in (((2, 2), (2, 3)), ((6, 6), (5, 6))):
+        seconds.value = together
+        assert (at.choice.start_s, at.choice.stop_s) == seconds.value == chosen, "a second at least"
+    assert len(places[0].drawn) == 7
 
 
 def test_every_axis_of_the_notebooks_views_has_words_and_a_unit_where_it_has_one():
@@ -195,3 +200,39 @@ def test_what_cannot_be_chosen_is_refused_in_a_line_that_says_what_can():
     for percentile in ("99", 101.0, -1):
         with pytest.raises(KvstudyError, match="no percentile: (.|\n)*from 0 to 100"):
             choices.first(None, None, None, percentile)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"percentile": 300.0}, "no percentile: 300.0"),
+        ({"start_s": 3, "stop_s": 3}, "no such time: from 3 to 3 s\n.*from 0 to 6"),
+        ({"start_s": 9}, "no such time: from 9 to 6 s"),
+        ({"stop_s": 7}, "no such time: from 0 to 7 s"),
+        ({"percent": 99.0}, "nothing to choose is called percent\n.*percentile"),
+    ],
+)
+def test_a_choice_that_does_not_exist_leaves_the_one_before(at, places, asked, message):
+    at.show(lambda now: now.title)
+    before = at.choice
+    with pytest.raises(KvstudyError, match=message):
+        at.choose(**asked)
+    assert at.choice is before and len(places[0].drawn) == 1
+
+
+def test_any_percentile_has_a_latency_of_every_run(at):
+    at.choose(percentile=99.0)
+    usual = at.choice.by_rate.set_index("run_id")["latency_us"]
+    at.choose(percentile=99.01)
+    other = at.choice.by_rate.set_index("run_id")["latency_us"]
+    assert set(other.index) == set(usual.index) and (other >= usual * 0.98).all() and len(other) > 10
+
+
+def test_an_empty_interval_behind_the_end_is_no_second():
+    found = sample_tables()
+    last = found.intervals.groupby(["run_id", "latency_kind"]).tail(1)
+    behind = last.assign(second=last["second"] + 1, start_s=last["start_s"] + 1, count=0)
+    found = found.but(intervals=pd.concat([found.intervals, behind], ignore_index=True))
+    choices = explore.Choices(found)
+    now = choices.first(None, None, None, 99.0)
+    assert (now.start_s, now.stop_s) == (0, 6) and now.seconds["second"].tolist() == list(range(6))

@@ -241,6 +241,12 @@ def test_an_invalid_closed_loop_is_a_cross_with_a_legend_and_in_no_fit():
     assert "2 of 8 runs are invalid" in figure.layout.meta["drawn"]
 
 
+def test_the_axis_of_a_single_rate_has_that_rate_alone():
+    one = latency_against_rate(sample_tables(rates=(1000.0,)), 99.0, "connections")
+    assert list(one.layout.xaxis.tickvals) == [1000.0]
+    assert latency_against_rate(sample_tables(), 99.0, "connections").layout.xaxis.tickvals is None
+
+
 def test_no_rows_give_charts_that_say_so():
     for draw in (latency_against_rate, achieved_against_offered, scalability):
         assert "Nothing to draw" in draw(empty_tables()).layout.title.text

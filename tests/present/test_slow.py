@@ -9,6 +9,7 @@ import pytest
 from sample import empty_tables, keep, sample_tables
 
 from kvstudy.analyse import intervention, schema, tail
+from kvstudy.errors import KvstudyError
 from kvstudy.present import answers, tails, theme, words
 from kvstudy.present.figures.tail import causes_by_workload, slow_time_line
 from kvstudy.present.figures.tail_intervention import interventions
@@ -101,6 +102,12 @@ def test_a_run_known_answer_by_answer_has_a_line_as_long_as_they_waited(planted)
     line = next(trace for trace in figure.data if trace.name == "their wait")
     assert [edge for edge in line.x if edge is not None] == pytest.approx([3.0, 3.26])
     assert "in the 10 runs that did not keep them one by one" in figure.layout.meta["drawn"]
+
+
+@pytest.mark.parametrize("percentile", [100, 150.0, -3.0, "99"])
+def test_a_percentile_that_no_answer_can_be_above_is_refused(planted, percentile):
+    with pytest.raises(KvstudyError, match="no (percentile|answer)"):
+        tail.page_causes(planted, percentile)
 
 
 def test_each_workload_is_told_its_own_causes(planted):

@@ -50,6 +50,8 @@ def latency_against_rate(
     runs = runs[runs["line"].isin(rows["line"])]
     saturation = _saturation(runs)
     figure = _draw(rows, _sure(saturation), colour_by, panel_by)
+    if rows["offered_rate_rps"].nunique() == 1:  # an axis without length would count in halves of a request
+        figure.update_xaxes(tickvals=rows["offered_rate_rps"].unique())
     latency_axis(
         figure, rows["latency_us"], f"{words.percentile(percentile)} {words.kind(latency_kind)} (log)"
     )
