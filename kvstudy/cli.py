@@ -725,7 +725,7 @@ def new(
 
 
 @commands.command()
-@click.option("--test-java", is_flag=True, help="Build the service with its tests, and nothing else.")
+@click.option("--test-java", is_flag=True, help="Compile the service and run its tests; make no jar.")
 def build(test_java: bool) -> None:
     """Build the service (Maven, JDK 25) and the load generator (Cargo)."""
     from kvstudy.hosts.session import Session

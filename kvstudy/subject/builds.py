@@ -59,7 +59,7 @@ def build_service(root: Path, test: bool = False) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ToolMissing("no Maven: mvn is not on PATH", MAVEN_HINT)
-    goals = ["verify"] if test else ["package", "-DskipTests"]
+    goals = ["test"] if test else ["package", "-DskipTests"]
     run_build(
         [maven, "--batch-mode", "--file", str(root / "service" / "pom.xml"), *goals],
         jdk.environment(),

@@ -1,7 +1,9 @@
 """Tables of other code are never taken for tables of this one."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import kvstudy
 from kvstudy.analyse.tidy import version
@@ -57,3 +59,21 @@ def test_a_changed_line_or_library_is_another_version(tmp_path, monkeypatch):
 
 def test_the_package_itself_is_a_module_of_it():
     assert str(version.modules()["kvstudy"]) == kvstudy.__file__
+
+
+def test_no_import_is_overlooked_however_it_is_laid_out(tmp_path):
+    odd = tmp_path / "odd.py"
+    odd.write_text(
+        "import kvstudy.api as api, kvstudy.units\n"
+        "def late():\n"
+        "    from kvstudy.analyse import (\n        rates,  # of answers\n        tail as slow,\n    )\n"
+        "    from kvstudy.record import hdr; return hdr\n"
+    )
+    for path in (odd, *Path(kvstudy.__file__).parent.rglob("*.py")):
+        found = version._imported("kvstudy", path)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert {alias.name for alias in node.names} <= found, path
+            elif isinstance(node, ast.ImportFrom):
+                assert {f"{node.module}.{alias.name}" for alias in node.names} <= found, path
+    assert {"kvstudy.units", "kvstudy.analyse.tail", "kvstudy.record.hdr"} <= version._imported("x", odd)
