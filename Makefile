@@ -153,20 +153,20 @@ verify: setup ## recompute the checksums of every sealed run
 test: ## all but long tests over hosts (make test-hosts): 20 to 30 minutes
 	@echo 'sets up, checks the layout, builds, and compiles the tests of Rust beside all that (3 to 5 min)'
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint-text build compile-rust-tests
-	@echo 'tests of Rust, Java and Python beside each other; each is told when it is over (14 to 25 min)'
+	@echo 'tests of Rust and Java, then of Python, two of these at once; each is told when it is over (14 to 25 min)'
 	@rm -f build/failed-*
 	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target tests-beside-each-other && \
 	  ! ls build/failed-* >/dev/null 2>&1 || { cat build/failed-* 2>/dev/null; exit 1; }
 
-# Tests of Rust measure time, and those of Java take both processors. So what launches services waits for them; not for their
-# success: one failure hides no other, and `make test` fails by build/failed-* in the end. What launches nothing takes what the
-# others leave of the processors.
+# Tests of Rust measure time, and those of Java take both processors: those of Python wait for both (even niced, what launches no
+# service kept a test of Rust from its processor for 0.3 s). They do not wait for their success: one failure hides no other, and
+# `make test` fails by build/failed-* in the end.
 # The layout of Java is checked after them, since two Mavens at once may disturb each other; it mostly waits for the network.
 .PHONY: tests-beside-each-other test-machine-last test-rules test-machine compile-rust-tests lint lint-text lint-rust lint-java
 tests-beside-each-other: test-rules test-machine-last lint-java
 BESIDE_EACH_OTHER = $(filter tests-beside-each-other,$(MAKECMDGOALS))
 FAIL = $(if $(BESIDE_EACH_OTHER),true,exit 1)
-lint-java: | $(if $(BESIDE_EACH_OTHER),test-java)
+test-rules lint-java: | $(if $(BESIDE_EACH_OTHER),test-rust test-java)
 test-machine-last: test-rust test-java
 	@$(MAKE) --no-print-directory test-machine
 
@@ -222,7 +222,7 @@ test-python: build
 
 test-rules: build
 	@mkdir -p build
-	$(if $(BESIDE_EACH_OTHER),nice -n 10) $(call pytest,rules,-m "not machine" --numprocesses auto --no-loadscope-reorder)
+	$(call pytest,rules,-m "not machine" --numprocesses auto --no-loadscope-reorder)
 
 # What launches the service or the generator mostly waits, and says nothing of speed: one more at a time than there are cores.
 test-machine: build
