@@ -158,15 +158,16 @@ test: ## all but long tests over hosts (make test-hosts): 20 to 30 minutes
 	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target tests-beside-each-other && \
 	  ! ls build/failed-* >/dev/null 2>&1 || { cat build/failed-* 2>/dev/null; exit 1; }
 
-# Tests of Rust measure time, and those of Java take both processors: those of Python wait for both (even niced, what launches no
-# service kept a test of Rust from its processor for 0.3 s). They do not wait for their success: one failure hides no other, and
-# `make test` fails by build/failed-* in the end.
+# Tests of Rust measure time: those of Python wait for them (even niced, what launches no service kept one from its processor for
+# 0.3 s), and what launches services for those of Java, which take both processors. None waits for the others' success: one
+# failure hides no other, and `make test` fails by build/failed-* in the end.
 # The layout of Java is checked after them, since two Mavens at once may disturb each other; it mostly waits for the network.
 .PHONY: tests-beside-each-other test-machine-last test-rules test-machine compile-rust-tests lint lint-text lint-rust lint-java
 tests-beside-each-other: test-rules test-machine-last lint-java
 BESIDE_EACH_OTHER = $(filter tests-beside-each-other,$(MAKECMDGOALS))
 FAIL = $(if $(BESIDE_EACH_OTHER),true,exit 1)
-test-rules lint-java: | $(if $(BESIDE_EACH_OTHER),test-rust test-java)
+test-rules: | $(if $(BESIDE_EACH_OTHER),test-rust)
+lint-java: | $(if $(BESIDE_EACH_OTHER),test-java)
 test-machine-last: test-rust test-java
 	@$(MAKE) --no-print-directory test-machine
 
