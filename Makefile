@@ -208,14 +208,15 @@ test-rust:
 	cargo test --locked --no-fail-fast --manifest-path loadgen/Cargo.toml 2>&1 | tee build/test-rust.log || \
 	  { { echo; echo 'tests of Rust failed:'; grep -E -A 12 ' FAILED$$|panicked at|^error' build/test-rust.log; } | tail -n 100 >build/failed-rust && $(FAIL); }
 
+PRINTED = service/target/surefire-reports/$$class-output.txt
 test-java: setup
 	@mkdir -p build
 	$(KVSTUDY) build --test-java 2>&1 | tee build/test-java.log || \
-	  { { echo; echo 'tests of Java failed:'; grep -E '^\[ERROR\]|^service: ' build/test-java.log; } | tail -n 60 >build/failed-java && \
-	    { sed -n 's/.*<<< \(FAILURE\|ERROR\)! -- in //p' build/test-java.log | sort -u | while read -r class; do \
-	      file=service/target/surefire-reports/$$class-output.txt; [ ! -f $$file ] || \
-	      { echo; echo "seeds, and the end of what $$class printed:"; grep seed $$file || true; tail -n 30 $$file; }; \
-	    done >>build/failed-java; } && $(FAIL); }
+	  { { echo; echo 'tests of Java failed:'; grep -E '^\[ERROR\]|^service: ' build/test-java.log | tail -n 60; \
+	      for class in $$(sed -n 's/.*<<< \(FAILURE\|ERROR\)! -- in //p' build/test-java.log | sort -u); do \
+	        echo; echo "seeds, and the end of what $$class printed:"; \
+	        { grep seed $(PRINTED); tail -n 30 $(PRINTED); } 2>/dev/null; \
+	      done; } >build/failed-java || true; [ -s build/failed-java ] && $(FAIL); }
 
 test-python: build
 	$(MAKE) --no-print-directory test-rules

@@ -71,7 +71,7 @@ POSSIBLE: dict[str, tuple] = {
     "kind": EVENT_KINDS,
 }
 
-# Texts as Python's own strings: of the few rows that a page groups and compares Arrow's take twice as long.
+# Texts as Python's own strings: page 00, which groups few rows often, takes 1.2 times the CPU with Arrow's.
 pd.set_option("mode.string_storage", "python")
 
 TEXT, FLAG, COUNT, WHOLE, REAL = "str", "bool", "Int64", "int64", "float64"

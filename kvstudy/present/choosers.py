@@ -51,11 +51,13 @@ def choosers(explorer: Explorer, choices: Choices) -> widgets.VBox:
                 return
             if name == "seconds":
                 start_s, stop_s = change["new"]
-                if start_s == stop_s:  # a time without length: the second that begins there, or the last
+                if (
+                    start_s == stop_s
+                ):  # a time without length: chosen anew, the second from there on, or the last
                     start_s = min(start_s, seconds.max - 1)
-                    stop_s = start_s + 1
-                explorer.choose(start_s=start_s, stop_s=stop_s)
-                set_from_choice()
+                    seconds.value = start_s, start_s + 1
+                else:
+                    explorer.choose(start_s=start_s, stop_s=stop_s)
                 return
             explorer.choose(**{name: change["new"]})
             if name != "percentile":

@@ -21,7 +21,7 @@ from hdrh.histogram import HdrHistogram
 from IPython import get_ipython
 from IPython.display import HTML, Markdown, display
 
-from kvstudy.analyse import percentile_grid
+from kvstudy.analyse import percentile_grid, schema
 from kvstudy.analyse.by_second import by_second
 from kvstudy.analyse.configuration import configured, differing
 from kvstudy.analyse.tables import Tables
@@ -290,7 +290,7 @@ class Explorer:
         KvstudyError for what cannot be chosen; what was chosen before stays then."""
         for name in changes:
             if name not in CHOSEN:
-                raise KvstudyError(f"nothing to choose is called {name}", f"known: {', '.join(CHOSEN)}")
+                raise KvstudyError(f"nothing to choose is called {name}", schema.nearest(name, CHOSEN))
         names = {"experiment", "variant", "run_id"} & changes.keys()
         now = self.choice
         if names:
@@ -301,7 +301,11 @@ class Explorer:
                 asked.get("experiment"), asked.get("variant"), asked.get("run_id"), now.percentile
             )
         rest = {name: value for name, value in changes.items() if name not in names}
-        self.choice = self._checked(replace(now, **rest))
+        now = replace(now, **rest)
+        percentile_grid.check(now.percentile)
+        if {"start_s", "stop_s"} & rest.keys():
+            self._check_time(now)
+        self.choice = now
         for view, place in self._views.values():
             if place is not None:
                 shown = _drawn_or_why_not(view, self.choice)
@@ -311,15 +315,13 @@ class Explorer:
                     place.update(HTML(_EMPTY))
                 place.update(*shown[0], **shown[1])
 
-    def _checked(self, choice: Choice) -> Choice:
-        percentile_grid.check(choice.percentile)
+    def _check_time(self, choice: Choice) -> None:
         low, high = self._choices.seconds(choice.experiment, choice.run_id)
         if not low <= choice.start_s < choice.stop_s <= high:
             raise KvstudyError(
                 f"no such time: from {choice.start_s:g} to {choice.stop_s:g} s",
                 f"the run has seconds from {low} to {high}",
             )
-        return choice
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         now = self.choice

@@ -8,7 +8,7 @@ UNWANTED = ("rfc3987_syntax", "scipy.optimize", "scipy.stats", "statsmodels")
 
 def loaded_by(modules: str) -> str:
     """Of what nobody asks for, in a process of its own."""
-    asked = f"import sys, {modules}; print(*(name for name in {UNWANTED} if sys.modules.get(name)))"
+    asked = f"import sys, {modules}; print(*(name for name in {UNWANTED} if name in sys.modules))"
     command = [sys.executable, "-c", asked]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

@@ -19,7 +19,7 @@ def outcome_p(invalid_before: int, of_before: int, invalid_after: int, of_after:
     same share."""
     if not of_before or not of_after or invalid_before * of_after == invalid_after * of_before:
         return 1.0
-    from scipy import stats  # takes a second to be imported, and seven of eleven pages ask nothing of it
+    from scipy import stats  # takes a second to be imported, and pages 03 to 09 ask nothing of it
 
     table = [[invalid_after, invalid_before], [of_after - invalid_after, of_before - invalid_before]]
     return float(stats.boschloo_exact(table).pvalue)

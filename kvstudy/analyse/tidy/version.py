@@ -55,9 +55,8 @@ def _imported(name: str, path: Path) -> set[str]:
     """What ``path`` imports, and the packages around each: their __init__ runs too."""
     names = {name}
     for found in _IMPORT.finditer(path.read_text(encoding="utf-8")):
-        assert not (found["package"] or "").startswith("."), f"{path}: relative imports are not followed"
-        members = re.findall(r"[\w.]+", found["members"])
-        package = found["package"]
+        package, members = found["package"], re.findall(r"[\w.]+", found["members"])
+        assert not (package or "").startswith("."), f"{path}: relative imports are not followed"
         names |= {package, *(f"{package}.{member}" for member in members)} if package else set(members)
     return names | {name.rsplit(".", level)[0] for name in names for level in range(1, name.count(".") + 1)}
 
