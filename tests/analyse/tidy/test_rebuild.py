@@ -54,7 +54,16 @@ def content(tidy: Path) -> dict[str, str]:
 
 
 def parts(tidy: Path) -> list[Path]:
-    return sorted(path.parent for path in tidy.glob(f"*/*/{part.MANIFEST}"))
+    """Folders that have the name of a finished part."""
+    return sorted(
+        path.parent
+        for path in tidy.glob(f"*/*/{part.MANIFEST}")
+        if not path.parent.name.endswith(part.UNFINISHED)
+    )
+
+
+def unfinished(tidy: Path) -> list[Path]:
+    return sorted(tidy.rglob(f"*{part.UNFINISHED}"))
 
 
 def frames(found: tables.Tables) -> dict[str, pd.DataFrame]:
@@ -265,7 +274,20 @@ def test_a_build_interrupted_at_any_file_leaves_what_the_next_one_completes(
     observed.clear()
     assert_same(made(make_run, tidy), expected)
     assert len(observed) < 7, "the finished parts were made again"
-    assert content(tidy) == content(tmp_path / "fresh") and not list(tidy.rglob(f"*{part.UNFINISHED}"))
+    assert content(tidy) == content(tmp_path / "fresh") and not unfinished(tidy)
+
+
+BUILDER = """
+import os, signal
+from pathlib import Path
+import kvstudy.analyse.tidy.batches as batches
+from kvstudy.analyse import tables
+from kvstudy.analyse.tidy import part
+batches.RUNS_MAX = 3
+{before}
+print("ready", flush=True)
+tables.rebuild([Path({runs!r})], Path({tidy!r}), progress=False)
+"""
 
 
 def test_a_killed_builder_leaves_nothing_that_looks_whole(make_run, tidy, tmp_path):
@@ -274,21 +296,26 @@ def test_a_killed_builder_leaves_nothing_that_looks_whole(make_run, tidy, tmp_pa
     for number in range(12):
         make_run(f"run-{number:02d}")
     expected = made(make_run, tmp_path / "fresh")
-    program = f"""
-from pathlib import Path
-import kvstudy.analyse.tidy.batches as batches
-batches.RUNS_MAX = 3
-from kvstudy.analyse import tables
-print("ready", flush=True)
-tables.rebuild([Path({str(make_run.root)!r})], Path({str(tidy)!r}), progress=False)
-"""
+    program = BUILDER.format(before="", runs=str(make_run.root), tidy=str(tidy))
     for delay_s in random.Random(seed).sample([0.0, 0.02, 0.05, 0.1, 0.15, 0.2], 4):
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as builder:
             builder.stdout.readline()
             time.sleep(delay_s)
             builder.kill()
-        for folder in parts(tidy):
-            assert part.whole(folder)
+        assert all(part.whole(folder) for folder in parts(tidy))
+        assert not any(part.whole(folder) for folder in unfinished(tidy))
+    assert_same(made(make_run, tidy), expected)
+    assert content(tidy) == content(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("killed_by", ["_rows", "_written", "_unreadable", "_name"])
+def test_a_part_whose_builder_was_killed_at_any_step_is_made_again(make_run, tidy, tmp_path, killed_by):
+    make_run()
+    expected = made(make_run, tmp_path / "fresh")
+    kill = f"part.{killed_by} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+    program = BUILDER.format(before=kill, runs=str(make_run.root), tidy=str(tidy))
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL
+    assert not parts(tidy) and [part.whole(folder) for folder in unfinished(tidy)] == [None]
     assert_same(made(make_run, tidy), expected)
     assert content(tidy) == content(tmp_path / "fresh")
 
