@@ -1,12 +1,26 @@
 """Which tests go to the same process when several share the work (`make test-python`): what they share is
-made once."""
+made once. Which files are read where only what launches something is asked for."""
+
+from functools import lru_cache
+from pathlib import Path
 
 import pytest
 
+from kvstudy.present.lean_imports import import_nbformat
+
+import_nbformat()
+
 
 def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.get_closest_marker("machine") and not _says_machine(item.path):
+        raise pytest.UsageError(f"{item.path}: not read by `make test`, which looks for mark.machine")
     if item.get_closest_marker("xdist_group") is None:
         item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+@lru_cache
+def _says_machine(file: Path) -> bool:
+    return "mark.machine" in file.read_text(encoding="utf-8")
 
 
 def _group(item: pytest.Item) -> str:

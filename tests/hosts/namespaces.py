@@ -52,7 +52,7 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 UseDNS no
 MaxStartups 100
-SetEnv "PYTHONPATH={project}" {environment}
+SetEnv "PYTHONPATH={project}" "JDK_JAVA_OPTIONS={java_options}" {environment}
 """
 # Its own mounts, processes and name, as a machine too; what is called folder/there is the host's own disk.
 # Its process ids begin somewhere, as on a machine that has run for a while: hosts here share /tmp, where two
@@ -92,6 +92,18 @@ class WrongClock:
             return f"LD_PRELOAD={library} WRONG_CLOCK={wrong}"
         self.jump.write_bytes(bytes(8))
         return f'LD_PRELOAD={library} WRONG_CLOCK={wrong} "WRONG_CLOCK_JUMP={self.jump}"'
+
+
+def _sshd_config(folder: Path, address: str, port: int, environment: str = "") -> str:
+    """``environment``: that of what is started there, beside what `make test` gives to JVMs."""
+    return SSHD.format(
+        address=address,
+        port=port,
+        folder=folder,
+        environment=environment,
+        project=PROJECT,
+        java_options=os.environ.get("JDK_JAVA_OPTIONS", ""),
+    )
 
 
 def missing() -> list[str]:
@@ -153,13 +165,7 @@ class Namespaces:
         """A host that was ended comes back, with an empty disk."""
         environment = clock.environment(self._wrong_clock()) if clock else ""
         (self.folder / f"{name}.conf").write_text(
-            SSHD.format(
-                address=self.address[name],
-                port=SSH_PORT,
-                folder=self.folder,
-                environment=environment,
-                project=PROJECT,
-            )
+            _sshd_config(self.folder, self.address[name], SSH_PORT, environment)
         )
         script = BEGIN.format(
             folder=self.folder,
@@ -297,7 +303,7 @@ def this_machine(folder: Path) -> Iterator[Path]:
     for name in ("host_key", "key"):
         _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
     port, conf = _free_port(), folder / "sshd.conf"
-    conf.write_text(SSHD.format(address=LOCAL, port=port, folder=folder, environment="", project=PROJECT))
+    conf.write_text(_sshd_config(folder, LOCAL, port))
     ssh = _ssh_yaml(folder) | {"port": port}
     hosts = {"here": {"address": LOCAL, "roles": ["service", "generator"]}}
     file = folder / "hosts.yaml"

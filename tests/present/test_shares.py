@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ADDED_UP = """
 import json
 import sys
+from kvstudy.present.lean_imports import import_nbformat
+import_nbformat()
 import nbformat
 import own_runs
 from kvstudy.analyse.comparison import families
