@@ -15,16 +15,15 @@ written. Notebooks that analyse start no process but readers of new runs, so an 
 import os
 import re
 import shutil
-import time
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import chdir, suppress
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import chdir
 from copy import deepcopy
 from pathlib import Path
 
 import nbformat
 import papermill
-import psutil
+from jupyter_client.manager import AsyncKernelManager
 from nbformat.v4 import new_markdown_cell, new_notebook
 from papermill.exceptions import PapermillExecutionError
 from plotly.offline import get_plotlyjs
@@ -36,6 +35,7 @@ from kvstudy.analyse.tables import kinds_measured, study_tables
 from kvstudy.errors import KvstudyError
 from kvstudy.plan.experiment import Experiment
 from kvstudy.present import cards
+from kvstudy.present.kernels import Copies, imported_by
 from kvstudy.present.page import LEAD, Entry, page_of, title_of
 from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, raw_root
 from kvstudy.record.run_folder import SEAL
@@ -106,8 +106,10 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
 def _all_executed(
     sources: list[Path], root: Path, progress: bool, experiment: str | None
 ) -> tuple[dict[str, nbformat.NotebookNode], dict[str, KvstudyError]]:
-    """Notebook by name, in order, and why those that failed did. Two kernels at a time: most of a short
-    notebook is its kernel's start."""
+    """Notebook by name, in order, and why those that failed did. Two kernels at a time, since each waits for
+    the other side."""
+    notebooks = {source: nbformat.read(source, as_version=4) for source in sources}
+    analysing = {source: notebook for source, notebook in notebooks.items() if source.stem != MEASURING}
     if experiment is None:  # once, before kernels would each build them
         study_tables(root / "data", progress=progress, spread=workers.processes)
     # The kernel gets this environment; it has to find the same package as the exporter, wherever that was
@@ -116,6 +118,7 @@ def _all_executed(
     given = {
         EXPORT_VARIABLE: "1",
         ROOT_VARIABLE: str(root),
+        "PLOTLY_RENDERER": "plotly_mimetype",  # else plotly asks, when it is imported, who shows its charts
         "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")]),
     }
     kept = {name: os.environ.get(name) for name in given}
@@ -123,43 +126,41 @@ def _all_executed(
     try:
         with (
             chdir(root),  # papermill changes to it and back, in two threads whose turns may cross
+            Copies(imported_by(analysing.values())) as copies,
             ThreadPoolExecutor(KERNELS) as pool,
-            tqdm(total=len(sources), desc="executing notebooks", disable=not progress, leave=False) as bar,
+            tqdm(total=len(analysing), desc="executing notebooks", disable=not progress, leave=False) as bar,
         ):
-            running = {source.stem: pool.submit(_executed, source, root, experiment) for source in sources}
+            running = {
+                source: pool.submit(_executed, source, notebook, root, experiment, copies.manager)
+                for source, notebook in analysing.items()
+            }
             try:
                 for future in as_completed(running.values()):
                     if future.exception() and not isinstance(future.exception(), KvstudyError):
                         raise future.exception()
                     bar.update()
             except BaseException:
+                # Nobody who interrupts waits for the notebooks under way.
                 pool.shutdown(wait=False, cancel_futures=True)
-                _end_kernels(list(running.values()))
+                copies.end()
                 raise
-        failed = {name: future.exception() for name, future in running.items() if future.exception()}
-        return {
-            source.stem: _page_of_failure(source, failed[source.stem])
-            if source.stem in failed
-            else running[source.stem].result()
-            for source in sources
-        }, failed
+        failed = {source: future.exception() for source, future in running.items() if future.exception()}
+        executed = {source: future.result() for source, future in running.items() if source not in failed}
+        pages = {
+            source: _page_of_failure(notebooks[source], source.stem, failed[source]) for source in failed
+        }
+        shown = notebooks | executed | pages
+        return {source.stem: shown[source] for source in sources}, {
+            source.stem: error for source, error in failed.items()
+        }
     finally:
         for name, value in kept.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
 
-def _end_kernels(running: list[Future]) -> None:
-    """Nobody who interrupts waits for the notebooks under way. Their kernels are sessions of their own, which
-    Ctrl-C does not reach."""
-    while any(future.running() for future in running):
-        for child in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):
-                if "ipykernel_launcher" in child.cmdline():
-                    child.kill()
-        time.sleep(0.1)
-
-
-def _run(notebook: nbformat.NotebookNode, root: Path, parameters: dict) -> nbformat.NotebookNode:
+def _run(
+    notebook: nbformat.NotebookNode, root: Path, parameters: dict, manager: type[AsyncKernelManager]
+) -> nbformat.NotebookNode:
     return papermill.execute_notebook(
         deepcopy(notebook),
         None,
@@ -168,14 +169,18 @@ def _run(notebook: nbformat.NotebookNode, root: Path, parameters: dict) -> nbfor
         progress_bar=False,
         log_output=False,
         kernel_name="python3",
+        kernel_manager_class=manager,
         extra_arguments=["--log-level=CRITICAL"],
     )
 
 
-def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.NotebookNode:
-    notebook = nbformat.read(source, as_version=4)
-    if source.stem == MEASURING:
-        return notebook
+def _executed(
+    source: Path,
+    notebook: nbformat.NotebookNode,
+    root: Path,
+    experiment: str | None,
+    manager: type[AsyncKernelManager],
+) -> nbformat.NotebookNode:
     if experiment is not None:  # what leads the study's page may be of all experiments
         for cell in notebook.cells:
             cell.metadata["tags"] = [tag for tag in cell.metadata.get("tags", []) if tag != LEAD]
@@ -183,11 +188,11 @@ def _executed(source: Path, root: Path, experiment: str | None) -> nbformat.Note
     parameters = {} if experiment is None else {"experiment": experiment}
     try:
         try:
-            return _run(notebook, root, parameters)
+            return _run(notebook, root, parameters, manager)
         except RuntimeError as error:
             if not str(error).startswith(KERNEL_NEVER_BEGAN):
                 raise
-            return _run(notebook, root, parameters)
+            return _run(notebook, root, parameters, manager)
     except PapermillExecutionError as error:
         raise KvstudyError(
             f"{source.name} failed in cell {error.exec_count}: {error.ename}: {error.evalue}",
@@ -216,9 +221,11 @@ def _ask(notebook: nbformat.NotebookNode, root: Path, name: str) -> None:
     notebook.cells.insert(place + 1, new_markdown_cell(f"{asked}\n\n{expected}"))
 
 
-def _page_of_failure(source: Path, error: KvstudyError) -> nbformat.NotebookNode:
+def _page_of_failure(
+    notebook: nbformat.NotebookNode, name: str, error: KvstudyError
+) -> nbformat.NotebookNode:
     """The notebook's title, and what went wrong."""
-    title = title_of(nbformat.read(source, as_version=4), source.stem)
+    title = title_of(notebook, name)
     return new_notebook(
         cells=[
             new_markdown_cell(

@@ -1,8 +1,6 @@
 """Writing the study ends at once when it is interrupted, and may be asked for one experiment alone."""
 
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -11,7 +9,6 @@ from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from kvstudy.errors import KvstudyError
-from kvstudy.hosts.process import wait_until
 from kvstudy.present import report
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "analyse"))
@@ -20,29 +17,14 @@ from duet_maker import DuetMaker
 from run_maker import RunMaker
 
 
-def test_kernels_of_notebooks_under_way_are_ended_and_nothing_else():
-    sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
-    with (
-        subprocess.Popen([*sleep, "ipykernel_launcher"], start_new_session=True) as kernel,
-        subprocess.Popen(sleep) as other,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        waiting = pool.submit(kernel.wait)
-        assert wait_until(waiting.running, 60)
-        report._end_kernels([waiting])
-        assert kernel.poll() == -9 and other.poll() is None
-        other.kill()
-
-
 def test_a_kernel_that_dies_costs_its_own_page_alone(tmp_path, monkeypatch):
     def dies(*_, **__):
         raise DeadKernelError("Kernel died")
 
     source = tmp_path / "05-profiles.ipynb"
-    nbformat.write(new_notebook(cells=[new_markdown_cell("# How?")]), source)
     monkeypatch.setattr(report.papermill, "execute_notebook", dies)
     with pytest.raises(KvstudyError, match="^05-profiles.ipynb was not executed to its end: Kernel died"):
-        report._executed(source, tmp_path, None)
+        report._executed(source, new_notebook(), tmp_path, None, None)
 
 
 def test_a_kernel_that_never_began_is_started_once_more(tmp_path, monkeypatch):
@@ -52,10 +34,9 @@ def test_a_kernel_that_never_began_is_started_once_more(tmp_path, monkeypatch):
         started.append(notebook)
         raise RuntimeError("Kernel died before replying to kernel_info")
 
-    nbformat.write(new_notebook(cells=[new_markdown_cell("# How?")]), source)
     monkeypatch.setattr(report.papermill, "execute_notebook", never_begins)
     with pytest.raises(KvstudyError, match="was not executed to its end: Kernel died before replying"):
-        report._executed(source, tmp_path, None)
+        report._executed(source, new_notebook(), tmp_path, None, None)
     assert len(started) == 2
 
 
@@ -79,6 +60,19 @@ def test_one_experiment_alone_has_its_own_pages_with_links_to_the_whole_study(tm
     assert "How?" in index and "shop" in index
     assert 'href="../study/07-tail.html' in index and 'href="09-explore.html' in index
     assert 'href="index.html' in explore
+
+
+def test_pages_have_their_charts_whatever_the_reader_told_plotly(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLOTLY_RENDERER", "browser")
+    RunMaker(tmp_path / "data" / "raw")()
+    (tmp_path / "notebooks").mkdir()
+    drawn = new_code_cell("import plotly.express as px\npx.line(y=[1, 2, 4], title='It grows')")
+    notebook = new_notebook(
+        cells=[new_markdown_cell("# How?"), drawn], metadata={"language_info": {"name": "python"}}
+    )
+    nbformat.write(notebook, tmp_path / "notebooks" / "00-study.ipynb")
+    index = report.export(tmp_path, tmp_path / "figures" / "study", progress=False)
+    assert "It grows" in index.read_text()
 
 
 def test_pages_of_one_experiment_begin_with_what_its_file_asks_and_expects(tmp_path):
