@@ -6,14 +6,16 @@ Such a run is an outcome of the service: for a comparison (analyse/validity.py) 
 
 import re
 
+# Over a network it is said of which host: ``host a: service died …``.
+_FAILED = r"failed: (?:host \S+: )?"
 _NEVER_STARTED = r"cannot (be started|be given its file|have its port|be limited to its memory)"
 _OF_SERVICE = re.compile(
-    rf"failed: (service (?!{_NEVER_STARTED})|fill lost records|filled store did not come|"
+    rf"{_FAILED}(service (?!{_NEVER_STARTED})|fill lost records|filled store did not come|"
     r"restored store did not come|records cannot be counted|"
     r"data check could not read back|generator got no answer)"
 )
 _BEFORE_LOAD = re.compile(
-    r"failed: (service is not there|service was not ready in time|service (ended|was killed) before it was|"
+    rf"{_FAILED}(service is not there|service was not ready in time|service (ended|was killed) before it was|"
     r"service ended when it was ready|service (died|was killed) during (fill|POST /v0/admin)|"
     r"service does not answer: POST /v0/admin|service cannot be asked whether it rests|"
     r"fill lost records|filled store did not come|restored store did not come|records cannot be counted)"

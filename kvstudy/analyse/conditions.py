@@ -35,6 +35,7 @@ _NONE_BEFORE = ("head_start_bytes", "cores")  # what no run had before it was no
 # Facts of machine.json that make it another machine when they differ; processors_awake and pinning are
 # columns of their own.
 _MACHINE = (
+    "machine_id",
     "cpu_model",
     "cores",
     "cores_usable",
@@ -197,6 +198,8 @@ def machine_identity(machine: dict, otherwise: str = NOT_RECORDED) -> str:
     """JSON of the facts that make it this machine and no other; ``otherwise`` where none of them was
     noted."""
     known = {name: machine[name] for name in _MACHINE if name in machine}
+    if known.get("machine_id", "") is None:  # the system has none, as before it was noted
+        del known["machine_id"]
     sizes = {name: known[name] for name in _SIZES if isinstance(known.get(name), int)}
     known |= {name: round(size / _GIB) * _GIB for name, size in sizes.items()}
     return json.dumps(known, sort_keys=True) if known else otherwise

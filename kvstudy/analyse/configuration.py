@@ -248,7 +248,7 @@ def comparisons(
     """
     runs = configured(tables.runs[~tables.runs["profiled"]])
     runs = runs[runs[factor].isin([before, after])]
-    from_outside = runs.loc[runs["excluded"] == validity.OUTSIDE].groupby("configuration").size()
+    measured_as = dict(list(runs.groupby("configuration")["excluded"]))
     runs = runs[runs["excluded"] != validity.OUTSIDE]
     distinguishing, keys = _distinguishing_values(runs, factor), comparison_key(runs, factor)
     measured = _measures(tables, runs[runs["verdict"] != validity.FAIL], percentiles, cpu)
@@ -271,7 +271,7 @@ def comparisons(
         for first, second in pairs:
             ends = first["configuration"].iloc[0], second["configuration"].iloc[0]
             differs = " against ".join(dict.fromkeys(filter(None, (distinguishing[end] for end in ends))))
-            outcome = lost_runs(first, second, *(int(from_outside.get(end, 0)) for end in ends))
+            outcome = lost_runs(*(measured_as[end] for end in ends))
             common = {
                 **{name: first[name].iloc[0] for name in _PLACE},
                 "differs": differs,
@@ -380,14 +380,15 @@ def compare_values(
     }
 
 
-def lost_runs(
-    first: pd.DataFrame, second: pd.DataFrame, outside_before: int = 0, outside_after: int = 0
-) -> dict[str, int]:
-    """Of the runs of either side, without those excluded from outside, how many the service made invalid.
-    ``outside_before``, ``outside_after``: so many were excluded from outside. Where that befell one side more
-    often than chance does, it was not from outside alone, and these count as well."""
-    counts = [(int((side["excluded"] == validity.SERVICE).sum()), len(side)) for side in (first, second)]
-    outside = outside_before, outside_after
+def lost_runs(first: pd.Series, second: pd.Series) -> dict[str, int]:
+    """Of the runs of either side, by their ``excluded``, without those excluded from outside, how many the
+    service made invalid. Where being excluded from outside befell one side more often than chance does, it
+    was not from outside alone, and these count as well."""
+    outside = [int((side == validity.OUTSIDE).sum()) for side in (first, second)]
+    counts = [
+        (int((side == validity.SERVICE).sum()), len(side) - lost)
+        for side, lost in zip((first, second), outside, strict=True)
+    ]
     before, after = ((lost, lost + of) for lost, (_, of) in zip(outside, counts, strict=True))
     if outcomes.outcome_p(*before, *after) <= ALPHA:
         counts = [(bad + lost, of + lost) for lost, (bad, of) in zip(outside, counts, strict=True)]

@@ -114,14 +114,19 @@ def _cpu_us(process: dict[str, np.ndarray], span: range, answers: int) -> float:
     )
 
 
+def ends_s(process: dict[str, np.ndarray]) -> np.ndarray:
+    """When each row ended, since the window began: with its second, where that was not noted. One that was
+    read late began seconds before."""
+    return process["ended_s"] if "ended_s" in process else process["second"] + 1.0
+
+
 def shares(process: dict[str, np.ndarray], measured_s: float) -> dict[str, float]:
     """Means over the measured window, weighted by the rows' length: of the machine's CPU time (steal,
     foreign) or of the time (throttled); service and generator in cores. ``sampled_share``: of the window's
     seconds, that rows are of. Columns that were not recorded are left out."""
     window_s = max(1.0, math.floor(measured_s + 1e-6))
     length_s = process["interval_s"] if "interval_s" in process else np.ones(len(process["second"]))
-    # A row ends with its second, and one that was read late began seconds before.
-    end_s = process["second"] + 1.0
+    end_s = ends_s(process)
     within_s = np.maximum(0.0, np.minimum(end_s, window_s) - np.maximum(end_s - length_s, 0.0))
     rows = within_s > 0
     if not rows.any():

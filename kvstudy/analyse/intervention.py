@@ -27,7 +27,7 @@ import pandas as pd
 from kvstudy.analyse import percentile_grid, validity
 from kvstudy.analyse.comparison import binomial
 from kvstudy.analyse.comparison.families import holm
-from kvstudy.analyse.configuration import comparison_key, configured
+from kvstudy.analyse.configuration import comparison_key, configured, lost_runs
 from kvstudy.analyse.linked import CANNOT_TELL, SIGNIFICANCE
 from kvstudy.analyse.tables import Tables
 
@@ -72,14 +72,10 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     """COLUMNS, of all runs in ``tables`` that were made with something held off and have a partner that was
     not."""
     believed = tables.believed()
-    counted = configured(
-        tables.runs[~tables.runs["profiled"] & (tables.runs["excluded"] != validity.OUTSIDE)]
-    )
-    failed = (
-        (counted["excluded"] == validity.SERVICE)
-        .groupby([comparison_key(counted, "variant"), counted["variant"]])
-        .agg(["sum", "size"])
-    )
+    measured = configured(tables.runs[~tables.runs["profiled"]])
+    counted = measured[measured["excluded"] != validity.OUTSIDE]
+    key = comparison_key(measured, "variant")
+    measured_as = {of: dict(list(mine.groupby("variant")["excluded"])) for of, mine in measured.groupby(key)}
     points = believed.percentiles
     points = points[
         (points["latency_kind"] == "response")
@@ -97,7 +93,7 @@ def interventions(tables: Tables, percentile: float = 99.0) -> pd.DataFrame:
     rows = [
         row
         for key, group in runs.groupby("key", sort=True)
-        for row in _of_group(tables, group, failed.loc[key])
+        for row in _of_group(tables, group, measured_as[key])
     ]
     tested = [row for row in rows if not row["why"]]
     if tested:
@@ -156,9 +152,9 @@ def held_off(usual: dict, other: dict) -> str:
     return "flush" if name == "memtable_bytes" and other.get(name, 0) > usual.get(name, np.inf) else ""
 
 
-def _of_group(tables: Tables, group: pd.DataFrame, failed: pd.DataFrame) -> list[dict]:
-    """A row per variant that holds one thing off of another variant of the group. ``failed``: of each
-    variant, how many of how many runs the service made invalid."""
+def _of_group(tables: Tables, group: pd.DataFrame, measured_as: dict[str, pd.Series]) -> list[dict]:
+    """A row per variant that holds one thing off of another variant of the group. ``measured_as``: of each
+    variant, ``excluded`` of all its runs."""
     variants = {variant: mine for variant, mine in group.groupby("variant", sort=True)}
     rows = []
     for name, usual in variants.items():
@@ -166,9 +162,8 @@ def _of_group(tables: Tables, group: pd.DataFrame, failed: pd.DataFrame) -> list
             cause = held_off(usual["options"].iloc[0], other["options"].iloc[0])
             if cause:
                 row = _row(tables, cause, usual, other)
-                rows.append(
-                    row | {"why": row["why"] or _flattered(*failed.loc[name], *failed.loc[other_name])}
-                )
+                lost = lost_runs(measured_as[name], measured_as[other_name])
+                rows.append(row | {"why": row["why"] or _flattered(*lost.values())})
     return rows
 
 

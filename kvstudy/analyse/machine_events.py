@@ -18,6 +18,7 @@ cannot be told from a slow request.
 
 import numpy as np
 
+from kvstudy.analyse.evidence import ends_s
 from kvstudy.analyse.validity import FOREIGN_SHARE_PASS, STEAL_SHARE_PASS
 from kvstudy.record.hdr import Histogram
 from kvstudy.record.jfr import Event
@@ -31,9 +32,9 @@ _PAUSES = ("gc_pause", "safepoint", "write_stall", "wal_sync")
 def process_events(process: dict[str, np.ndarray], start_epoch_s: float) -> list[Event]:
     """Events of the measured seconds, by time. ``process``: kvstudy.record.process_series; ``start_epoch_s``:
     of the measured window."""
-    measured = process["second"] >= 0
-    second = process["second"][measured]
-    length_s = process["interval_s"][measured] if "interval_s" in process else np.ones(len(second))
+    measured = ends_s(process) > 0
+    end_s = ends_s(process)[measured]
+    length_s = process["interval_s"][measured] if "interval_s" in process else np.ones(len(end_s))
     lost: dict[str, np.ndarray] = {}
     for kind, column, passes in (
         ("cpu_steal", "steal_share", STEAL_SHARE_PASS),
@@ -53,7 +54,8 @@ def process_events(process: dict[str, np.ndarray], start_epoch_s: float) -> list
         )
         for kind, share in lost.items()
         for row in np.flatnonzero(np.nan_to_num(share) > 0)
-        for begin_s, part_s in _seconds(float(second[row]) + 1, float(length_s[row]))
+        for begin_s, part_s in _seconds(float(end_s[row]), float(length_s[row]))
+        if begin_s + part_s > 0
     ]
     return sorted(events, key=lambda event: (event.start_epoch_s, event.kind))
 

@@ -37,6 +37,7 @@ from kvstudy.analyse.configuration import CPU, RATE
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.options import (
     COLUMNS,
+    DEFAULT,
     QUESTION,
     ROW,
     at_highest_rate,
@@ -62,7 +63,7 @@ def option_duets(found: Iterable[Duet]) -> list[Duet]:
 
 
 def _is_of_options(side: str) -> bool:
-    return "=" in side and "subject" not in parts_of(side)
+    return (side == DEFAULT or "=" in side) and "subject" not in parts_of(side)
 
 
 def with_duets(compared: pd.DataFrame, found: Sequence[Duet], own: Iterable[str] = ()) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from kvstudy.analyse.configuration import (
     with_words,
 )
 from kvstudy.analyse.tables import Tables
+from kvstudy.plan.comparing import DEFAULT
 
 # What the service and the JVM do when they are not told otherwise; of a cache: that there is none.
 DEFAULTS = {
@@ -160,13 +161,15 @@ def differing_parts(before: str, after: str) -> tuple[str, str]:
     first, second = parts_of(before), parts_of(after)
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
     return tuple(
-        " ".join(f"{name}={side[name]}" for name in names if name in side) or "default"
+        " ".join(f"{name}={side[name]}" for name in names if name in side) or DEFAULT
         for side in (first, second)
     )
 
 
 def parts_of(value: str) -> dict[str, str]:
-    """Of a variant or of a workload's arguments: name → value as text."""
+    """Of a variant, of a duet's side or of a workload's arguments: name → value as text."""
+    if value == DEFAULT:
+        return {}
     if value.startswith("{"):
         return {name: str(size) for name, size in json.loads(value).items()}
     return dict(part.partition("=")[::2] for part in value.split())

@@ -21,7 +21,7 @@ from kvstudy.analyse.configuration import (
     with_words,
 )
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.validity import FAIL, OUTSIDE
+from kvstudy.analyse.validity import FAIL
 
 _SAME = [name for name in CONFIGURATION if name not in ("profiled", "profiler")]
 
@@ -33,7 +33,7 @@ def cost(tables: Tables) -> pd.DataFrame:
     everywhere ``CPU per request`` (microseconds of the service's CPU time, as ``comparisons`` has it). Of
     runs that FAILed a check none is measured; those that the service made invalid are counted on their side.
     """
-    runs = configured(tables.runs[tables.runs["excluded"] != OUTSIDE])
+    runs = configured(tables.runs)
     rows = []
     for _, group in runs.groupby(_SAME, sort=True, dropna=False):
         plain = group[~group["profiled"]]
@@ -58,7 +58,7 @@ def _compared(plain: pd.DataFrame, profiled: pd.DataFrame, differs: str) -> list
                 "measure": measure,
                 "differs": differs,
                 "apart": False,
-                **lost_runs(plain, profiled),
+                **lost_runs(plain["excluded"], profiled["excluded"]),
                 **compare_values(before, after, float(plain["same_within"].min())),
             }
         )

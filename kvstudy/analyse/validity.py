@@ -164,6 +164,9 @@ FOLLOWS_FROM_OVERLOAD = frozenset(
         "profile_whole",
     }
 )
+# What is not known of the rest of the window where the service was gone: who samples and profiles it ends
+# with it.
+FOLLOWS_FROM_DEATH = frozenset({"machine_sampled", "profile_whole"})
 
 
 def excluded(checks: Iterable[Check], closed_loop: bool = False) -> str:
@@ -172,14 +175,13 @@ def excluded(checks: Iterable[Check], closed_loop: bool = False) -> str:
     the cores with an overloaded service sends late."""
     of_the_service = OF_THE_SERVICE | (_FOLLOWS if closed_loop else frozenset())
     failed = [result for result in checks if result.verdict == FAIL]
-    by_service = [
-        result
-        for result in failed
-        if result.check in of_the_service or (result.check == "completed" and is_of_service(result.observed))
-    ]
+    ends = [result for result in failed if result.check == "completed" and is_of_service(result.observed)]
+    by_service = ends + [result for result in failed if result.check in of_the_service]
     overloaded = any(result.check == "rate_held" for result in failed)
-    follows = (_FOLLOWS if by_service else frozenset()) | (
-        FOLLOWS_FROM_OVERLOAD if overloaded else frozenset()
+    follows = (
+        (_FOLLOWS if by_service else frozenset())
+        | (FOLLOWS_FROM_OVERLOAD if overloaded else frozenset())
+        | (FOLLOWS_FROM_DEATH if ends else frozenset())
     )
     others = [result for result in failed if result not in by_service and result.check not in follows]
     return "" if not failed else OUTSIDE if others else SERVICE

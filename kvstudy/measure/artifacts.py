@@ -72,7 +72,7 @@ class Artifacts:
         if "loadgen" in names or writes_first:
             _check_age("loadgen", root / "loadgen", loadgen)
         generators = {name: generator_path(name, loadgen) for name in names}
-        programs = {product for subject in subjects.values() for product in subject.products}
+        programs = {path for subject in subjects.values() for path in subject.watched}
         states = {path: _state(path) for path in programs | set(map(Path, generators.values()))}
         found = cls(root, loadgen, generators, subjects, builds, states)
         # Asked now, not when a build may have replaced them.

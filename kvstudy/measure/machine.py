@@ -70,17 +70,21 @@ def load_now(sample_s: float = 0.2) -> dict:
 
 def load_during(rows: list[dict]) -> dict | None:
     """Means and maxima of the measured seconds of process.csv, of what it has; None when there are none. A
-    row that was read late is one of more than a second, and counts for as long."""
-    measured = [row for row in rows if row["second"] >= 0]
+    row that was read late is one of more than a second, and counts for as much of it as was measured."""
+    measured = [row for row in rows if row["ended_s"] > 0]
     if not measured:
         return None
-    length_s = sum(row["interval_s"] for row in measured)
+    within_s = [min(row["interval_s"], row["ended_s"]) for row in measured]
     return {
         f"{name}_{kind}": round(value, 4)
         for name in ("steal_share", "foreign_cpu_share", "busy_share")
         if name in measured[0]
         for kind, value in (
-            ("mean", sum(row[name] * row["interval_s"] for row in measured) / length_s),
+            (
+                "mean",
+                sum(row[name] * part_s for row, part_s in zip(measured, within_s, strict=True))
+                / sum(within_s),
+            ),
             ("max", max(row[name] for row in measured)),
         )
     }

@@ -34,6 +34,7 @@ from kvstudy.measure.kernel_counts import (
 PROCESS_COLUMNS = (
     "second",
     "interval_s",
+    "ended_s",  # since the window began; who was woken late ends it behind its second
     "service_cpu_s",
     "generator_cpu_s",
     "harness_cpu_s",
@@ -164,6 +165,7 @@ class Sampler:
         )  # of this thread alone, as Linux has it
         second = -int(max(0.0, self._start_of_window - time.monotonic())) - 1
         while (now := self._read()) is not None:
+            second = max(second, math.floor(now.at - self._start_of_window))
             self._readings.append((second, now))
             second = max(second + 1, math.ceil(time.monotonic() - self._start_of_window))
             if self._over.wait(max(0.0, self._start_of_window + second - time.monotonic())):
@@ -193,6 +195,7 @@ class Sampler:
         values = (
             second,
             interval_s,
+            now.at - self._start_of_window,
             usage.service_cpu_s,
             generator_s,
             harness_s,

@@ -52,16 +52,19 @@ def _gap(value: object) -> tuple[float, float]:
 Gap = Annotated[tuple[float, float], PlainValidator(_gap)]
 
 
+DEFAULT = "default"  # name of the side of which no option is given
+
+
 class Comparing(Part):
     """``baseline``: the value of each factor that all others are compared with; needed where there are more
-    than two. ``within``: how long a duet may go on; ``launches``: how many it may have, not counting those
-    that were interrupted or disturbed; ``until``: it is over when all measures are decided, or when the
-    primary one is. ``primary``: the measure that is decided first; ``p99-slice`` and ``p99.9`` are measured
-    only where they are that one. ``pairs``, ``closed_pairs``: slice pairs of each launch at the rate and in a
-    closed loop; ``closed_pairs: 0`` leaves the closed loop out. ``gap``: each one between two slices is drawn
-    between these, so that slices are not in step with what comes back in time. ``own_fills``: each side's
-    store is filled by its own build, where the builds lay data out in another way; otherwise both get copies
-    of one.
+    than two; ``{}``: the side of which no option is given. ``within``: how long a duet may go on;
+    ``launches``: how many it may have, not counting those that were interrupted or disturbed; ``until``: it
+    is over when all measures are decided, or when the primary one is. ``primary``: the measure that is
+    decided first; ``p99-slice`` and ``p99.9`` are measured only where they are that one. ``pairs``,
+    ``closed_pairs``: slice pairs of each launch at the rate and in a closed loop; ``closed_pairs: 0`` leaves
+    the closed loop out. ``gap``: each one between two slices is drawn between these, so that slices are not
+    in step with what comes back in time. ``own_fills``: each side's store is filled by its own build, where
+    the builds lay data out in another way; otherwise both get copies of one.
     ``profile``: what async-profiler samples, in slices of their own of the first launch."""
 
     baseline: dict[str, str | int | float] | None = None

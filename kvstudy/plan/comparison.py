@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pydantic import ValidationError
 
 from kvstudy.errors import ExperimentError
-from kvstudy.plan.comparing import MEASURES, Comparing
+from kvstudy.plan.comparing import DEFAULT, MEASURES, Comparing
 from kvstudy.plan.experiment import PORT_MAX, Experiment
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
@@ -220,9 +220,12 @@ def changed(
             raise ExperimentError(f"no such measure: {primary}", f"measures: {', '.join(MEASURES)}")
         own["primary"] = primary
     if baseline is not None:
-        if "=" not in baseline:
-            raise ExperimentError(f"--baseline takes KEY=VALUE: {baseline}", "as --baseline handler=selector")
-        own["baseline"] = dict([baseline.split("=", 1)])
+        if "=" not in baseline and baseline != DEFAULT:
+            raise ExperimentError(
+                f"--baseline takes KEY=VALUE: {baseline}",
+                f"as --baseline handler=selector; {DEFAULT} is the side of which no option is given",
+            )
+        own["baseline"] = {} if baseline == DEFAULT else dict([baseline.split("=", 1)])
     return experiment.model_copy(
         update={"comparing": experiment.comparing.model_copy(update=own)}
         | ({"same": same} if same is not None else {})
@@ -270,7 +273,7 @@ def comparisons(
             raise ExperimentError(
                 f"two builds are compared with the same options: the file has {len(named)}: "
                 f"{', '.join(named)}",
-                f"choose one: --only {next(iter(named)).split()[0]}",
+                f"choose one: --only {_an_option_of(named)}",
             )
         names = builds if builds[0] != builds[1] else (builds[0], f"{builds[1]} again")
         sides = [tuple(_built(one[0], build) for build in builds) for one in loads]
@@ -438,7 +441,12 @@ def _check_contracts(a: Configuration, b: Configuration) -> None:
 
 
 def _name(one: Configuration) -> str:
-    return " ".join(f"{name}={value}" for name, value in one.variant.items())
+    return " ".join(f"{name}={value}" for name, value in one.variant.items()) or DEFAULT
+
+
+def _an_option_of(named: Iterable[str]) -> str:
+    """By which one side may be chosen."""
+    return next(name for name in named if name != DEFAULT).split()[0]
 
 
 def _baseline(experiment: Experiment, named: dict[str, dict]) -> str:
@@ -448,18 +456,20 @@ def _baseline(experiment: Experiment, named: dict[str, dict]) -> str:
             raise ExperimentError(
                 f"two sides are compared, and the file has {len(named)}: {', '.join(named)}",
                 "choose two with --only, or say what each is compared with: --baseline "
-                f"{next(iter(named)).split()[0]}",
+                f"{_an_option_of(named)}",
             )
         return next(iter(named))
     found = [
         name
         for name, variant in named.items()
-        if all(str(variant.get(key)) == str(value) for key, value in asked.items())
+        if (
+            all(str(variant.get(key)) == str(value) for key, value in asked.items()) if asked else not variant
+        )
     ]
     if len(found) != 1:
         raise ExperimentError(
             f"baseline is {'no' if not found else 'more than one'} side of the file: "
-            f"{' '.join(f'{key}={value}' for key, value in asked.items())}",
+            f"{' '.join(f'{key}={value}' for key, value in asked.items()) or DEFAULT}",
             f"sides: {', '.join(named)}",
         )
     return found[0]

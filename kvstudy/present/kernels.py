@@ -55,6 +55,10 @@ class Copies:
                 self.pid = self.pgid = self.process.pid
                 return self.connection_info
 
+            async def send_signal(self, signum: int) -> None:
+                if self.process.poll() is None:  # its number may be another's since
+                    await super().send_signal(signum)
+
         class Manager(AsyncKernelManager):
             def __init__(self, **given: object):
                 super().__init__(**given)
@@ -152,5 +156,9 @@ class _Copy:
         if self._handle is not None:
             os.close(self._handle)
 
-    def _ended(self, timeout_s: float | None) -> int | None:
-        return 1 if self._handle is None or select.select([self._handle], [], [], timeout_s)[0] else None
+    def _ended(self, timeout_ms: int | None) -> int | None:
+        if self._handle is None:
+            return 1
+        ended = select.poll()
+        ended.register(self._handle, select.POLLIN)
+        return 1 if ended.poll(timeout_ms) else None

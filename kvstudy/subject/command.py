@@ -97,7 +97,18 @@ class Command:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
         return digest.hexdigest()[:16]
 
+    @cached_property
+    def watched(self) -> tuple[Path, ...]:
+        """Without what lies in folders that it needs, in which it may write."""
+        return tuple(self._files_started())
+
     def _files_named(self) -> Iterator[Path]:
+        yield from self._files_started()
+        for needed in self.spec.needs or []:
+            yield from _files_of(Path(shutil.which(needed) or self._template(needed)))
+        yield from (self._template(template) for template in (self.spec.files or {}).values())
+
+    def _files_started(self) -> Iterator[Path]:
         before = ""
         for word in [self._program or "", *map(self._of_project, self.spec.command[1:])]:
             pieces = [word] if (self.root / word).is_file() else _BETWEEN_FILES.split(word)
@@ -107,9 +118,6 @@ class Command:
                 elif (path := self.root / piece).is_file():
                     yield path
             before = word
-        for needed in self.spec.needs or []:
-            yield from _files_of(Path(shutil.which(needed) or self._template(needed)))
-        yield from (self._template(template) for template in (self.spec.files or {}).values())
 
     @property
     def versions(self) -> dict[str, str]:

@@ -60,7 +60,7 @@ class OurProgram:
             jar,
             root,
         )
-        self.products = (jar,)
+        self.products = self.watched = (jar,)
         self._jvm_flags = jvm_flags
 
     def check(self, profiled: bool) -> None:

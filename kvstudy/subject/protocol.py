@@ -19,7 +19,7 @@ records) is None or empty, and is then not recorded.
              └ running.py      an address: something else started it, and will stop it
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
@@ -107,7 +107,8 @@ class LiveSubject(Protocol):
 class Subject(Protocol):
     """What is to be measured. ``keeps_data``: what is written to it can be read back; ``scratch``: files of
     its place in the run folder that are not kept (they have become evidence); ``products``: what it starts of
-    this tree's build, to be no older than its sources; ``digest_name``: under which a run notes the
+    this tree's build, to be no older than its sources; ``watched``: the files that its digest is of, to be
+    the same from the first run to the last; ``digest_name``: under which a run notes the
     digest."""
 
     name: str
@@ -115,6 +116,7 @@ class Subject(Protocol):
     keeps_data: bool
     scratch: tuple[str, ...]
     products: tuple[Path, ...]
+    watched: Sequence[Path]
 
     def check(self, profiled: bool) -> None:
         """KvstudyError, before anything is started: what is not there, and the command that makes it."""

@@ -38,3 +38,14 @@ def test_how_far_either_clock_wandered_belongs_to_the_bound_of_what_was_moved(ma
 def test_the_host_whose_clock_is_the_runs_and_a_single_machine_are_not_off(make_run):
     assert offset_s(make_run, "reference", looked()) == 0
     assert conditions.clock_offset_s(make_run("alone")) == conditions.clock_bound_s(make_run("other")) == 0
+
+
+def test_machines_of_one_kind_are_two_where_their_ids_were_noted(make_run):
+    def machine(run_id: str, **facts: object) -> str:
+        more = {"machine.json": json.dumps({"cpu_model": "x", "cores": 2} | facts)}
+        return conditions.conditions_of_run(make_run(run_id, more=more))["machine"]
+
+    one, other = machine("one", machine_id="a"), machine("other", machine_id="b")
+    before_it_was_noted, without = machine("before"), machine("without", machine_id=None)
+    assert len({one, other, before_it_was_noted}) == 3
+    assert machine("again", machine_id="a") == one and without == before_it_was_noted

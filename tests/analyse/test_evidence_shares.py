@@ -34,5 +34,11 @@ def test_a_row_that_was_read_late_counts_for_what_of_it_is_in_the_window():
     assert found["service_cpu_share"] == pytest.approx(0.5)
 
 
+def test_a_row_over_the_begin_of_the_window_counts_from_there_on_where_its_end_was_noted():
+    rows = series([0, 1, 2, 3, 4], [2.3, 0.7, 1, 1, 1], [0.5, 0, 0, 0, 0])
+    found = shares(rows | {"ended_s": np.array([1.3, 2.0, 3.0, 4.0, 5.0])}, 5.0)
+    assert found["sampled_share"] == 1.0 and found["foreign_share"] == pytest.approx(0.5 * 1.3 / 5)
+
+
 def test_a_window_that_nothing_is_known_of_has_no_shares():
     assert shares(series([-2, -1], [1, 1], [0.5, 0.5]), 5.0) == {}

@@ -65,6 +65,20 @@ def test_runs_that_the_service_lost_under_the_profiler_are_counted(make_run, tmp
     assert (found["runs_before"], found["runs_after"]) == (6, 6)
 
 
+def test_runs_lost_to_others_under_the_profiler_alone_are_counted_too(make_run, tmp_path):
+    for lost in range(8):
+        make_run(
+            f"lost-{lost}",
+            repeat=7 + lost,
+            profile=["cpu"],
+            closed_loop=True,
+            offered_rate_rps=None,
+            outcome="failed: interrupted during measure",
+        )
+    found = measured(make_run, tmp_path, 0.0).loc["achieved rate"]
+    assert found[["invalid_before", "of_before", "invalid_after", "of_after"]].tolist() == [0, 6, 8, 14]
+
+
 def test_runs_whose_profilers_counted_different_events_are_not_pooled(make_run, tmp_path):
     for repeat in range(6):
         make_run(

@@ -218,6 +218,18 @@ EXCLUDED = [
     (SERVICE, {"unexpected_answers": 1}),
     (SERVICE, {"data_check": {"sampled": 10, "missing": 1, "wrong": 0}}),
     (SERVICE, {"outcome": "failed: service died during measure: exit=137"}),
+    (SERVICE, {"outcome": "failed: host a: service died during measure: exit=137"}),
+    (OUTSIDE, {"outcome": "failed: host a is lost: service died during measure"}),
+    (SERVICE, {"outcome": "failed: service died during measure: exit=137", "sampled_share": 0.2}),
+    (
+        SERVICE,
+        {
+            "outcome": "failed: service died during measure: exit=137",
+            "profiled": True,
+            "profiled_share": 0.2,
+        },
+    ),
+    (OUTSIDE, {"outcome": "failed: interrupted during measure", "sampled_share": 0.2}),
     (OUTSIDE, {"outcome": "failed: service cannot have its port: port 8080: in use"}),
     (OUTSIDE, {"percentile_pairs": LATE}),
     (SERVICE, {"percentile_pairs": LATE, "achieved_rate_rps": 1500.0}),

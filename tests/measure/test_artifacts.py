@@ -2,6 +2,7 @@
 before anything starts."""
 
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -182,6 +183,25 @@ def test_a_program_that_is_built_anew_while_it_is_measured_is_told(root):
     new.replace(service_jar(root))
     with pytest.raises(RunFailed, match="^program was replaced while it was measured: .*kv-service.jar"):
         artifacts.check_unchanged()
+
+
+def test_a_program_of_somebody_elses_that_is_replaced_while_it_is_measured_is_told(root):
+    program, library, data = (root / name for name in ("shop.py", "lib/shop.jar", "data/log"))
+    for path in (program, library, data):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("before")
+    words = [sys.executable, str(program), "-cp", str(library.parent / "*"), "{port}"]
+    needs = ["{root}/data/"]
+    artifacts = needed(root, subject={"name": "shop", "command": words, "needs": needs})
+    data.write_text("what the program writes while it is measured")
+    artifacts.check_unchanged()
+    for path in (program, library):
+        before = path.stat()
+        path.write_text("after!")
+        with pytest.raises(RunFailed, match=f"^program was replaced while it was measured: {path}\n"):
+            artifacts.check_unchanged()
+        path.write_text("before")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def test_a_run_notes_its_script_as_it_was_when_the_run_began(root, scripts):

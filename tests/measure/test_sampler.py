@@ -454,6 +454,7 @@ def test_means_and_maxima_of_the_load_are_of_the_measured_seconds_alone():
         {
             "second": second,
             "interval_s": 1.0,
+            "ended_s": second + 1.0,
             "steal_share": 0.0,
             "foreign_cpu_share": share,
             "busy_share": 0.5,
@@ -463,8 +464,32 @@ def test_means_and_maxima_of_the_load_are_of_the_measured_seconds_alone():
     assert load_during(rows)["foreign_cpu_share_mean"] == pytest.approx(0.2)
     assert load_during(rows)["foreign_cpu_share_max"] == 0.3
     assert load_during(rows[:1]) is None
-    late = [*rows[:2], rows[2] | {"interval_s": 3.0}]
+    late = [*rows[:2], rows[2] | {"interval_s": 3.0, "ended_s": 4.0}]
     assert load_during(late)["foreign_cpu_share_mean"] == pytest.approx(0.25), "three seconds of it"
+    over_the_start = [rows[0] | {"interval_s": 2.3, "ended_s": 1.3}, rows[2] | {"interval_s": 0.7}]
+    assert load_during(over_the_start)["foreign_cpu_share_mean"] == pytest.approx(0.9 * 0.65 + 0.3 * 0.35)
+
+
+def test_who_is_woken_late_says_when_it_read_and_of_which_second(tmp_path, monkeypatch, children):
+    """1.3 s of a machine that stood still when the window began are seconds of the window."""
+    sampler = Sampler(None, children(["sleep", "60"]).pid, time.monotonic() + 1.5, tmp_path / "process.csv")
+    wait, waits = sampler._over.wait, []
+
+    def late(timeout_s):
+        waits.append(timeout_s)
+        if len(waits) == 2:  # for the begin of the window
+            time.sleep(timeout_s + 1.3)
+            return False
+        return wait(timeout_s)
+
+    monkeypatch.setattr(sampler._over, "wait", late)
+    sampler.start()
+    assert wait_until(lambda: has_read(sampler, 4), 60)
+    before, over, later = sampler.stop()[:3]
+    assert before["second"] == -2 and before["ended_s"] < -0.1
+    assert over["ended_s"] - over["interval_s"] < -0.1 < 1.2 < over["ended_s"]
+    assert (over["second"], later["second"]) == (int(over["ended_s"]) - 1, int(over["ended_s"]))
+    assert 0 <= later["ended_s"] - (later["second"] + 1) < 0.9
 
 
 def test_machine_is_as_busy_as_its_kernel_says():

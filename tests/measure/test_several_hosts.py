@@ -177,7 +177,7 @@ def test_of_a_load_that_failed_what_others_took_meanwhile_is_known_all_the_same(
     """A service that died beside a neighbour that took its CPU has not missed the rate."""
     load, service = load_of(tmp_path, Station(too_late=99))
     share = {"steal_share": 0.4, "foreign_cpu_share": 0.0, "busy_share": 1.0}
-    service.seconds = [{"second": 0, "interval_s": 1.0} | share]
+    service.seconds = [{"second": 0, "interval_s": 1.0, "ended_s": 1.0} | share]
     with pytest.raises(RunFailed):
         load.run("http://a:1", over="run")
     assert load.load_during()["steal_share_mean"] == 0.4

@@ -90,6 +90,20 @@ def test_three_values_need_a_baseline_and_then_make_two_duets(tmp_path):
     )
 
 
+def test_of_sets_of_options_the_empty_one_is_the_default_and_may_be_the_baseline(tmp_path):
+    three = {"service": [{}, {"handler": "workers"}, {"wal": "always"}]}
+    assert refused(tmp_path, **three) == (
+        "two sides are compared, and the file has 3: default, handler=workers, wal=always\n"
+        "  choose two with --only, or say what each is compared with: --baseline handler=workers"
+    )
+    expected = [("default", "handler=workers"), ("default", "wal=always")]
+    in_file = comparisons(experiment(tmp_path, **three, compare={"baseline": {}}))
+    typed = comparisons(changed(experiment(tmp_path, **three), baseline="default"))
+    assert [one.names for one in in_file] == [one.names for one in typed] == expected
+    with pytest.raises(ExperimentError, match="choose one: --only handler=workers"):
+        comparisons(experiment(tmp_path, **{"service": three["service"][:2]}), builds=("main", "."))
+
+
 def test_one_side_only_is_refused_with_both_ways_to_a_second(tmp_path):
     assert refused(tmp_path) == (
         "one side only: trial varies no option of the service or of the JVM, no subject and no size of the "

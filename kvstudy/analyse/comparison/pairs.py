@@ -100,7 +100,7 @@ def difference_p(before: np.ndarray, after: np.ndarray) -> np.ndarray:
         return np.ones(len(before))
     distance = np.abs(after.mean(axis=1) - before.mean(axis=1))
     with np.errstate(all="ignore"):  # of runs that differ in the last bit
-        ps = [2 * student_t.sf(distance / one.error, one.freedom) for one in _errors(before, after)]
+        ps = [2 * student_t.sf(distance / one.error, one.freedom) for one in student_t.errors(before, after)]
     return np.where(
         _constant(before, after), np.where(before[:, 0] == after[:, 0], 1.0, 0.0), np.max(ps, axis=0)
     )
@@ -114,15 +114,11 @@ def _interval(before: np.ndarray, after: np.ndarray, confidence: float) -> tuple
     distance = float(after.mean() - before.mean())
     with np.errstate(all="ignore"):
         widths = [
-            student_t.isf((1 - confidence) / 2, freedom) * error for error, freedom in _errors(before, after)
+            student_t.isf((1 - confidence) / 2, freedom) * error
+            for error, freedom in student_t.errors(before, after)
         ]
     width = float(np.max(widths))
     return math.exp(distance - width), math.exp(min(700.0, distance + width))
-
-
-def _errors(before: np.ndarray, after: np.ndarray) -> list[student_t.Error]:
-    variances = student_t.variances(before, after)
-    return [student_t.welch(*variances), student_t.pooled(*variances)]
 
 
 def _constant(before: np.ndarray, after: np.ndarray) -> np.ndarray:

@@ -50,3 +50,11 @@ def pooled(before: np.ndarray, runs_before: int, after: np.ndarray, runs_after: 
     freedom = runs_before + runs_after - 2
     variance = ((runs_before - 1) * before + (runs_after - 1) * after) / freedom
     return Error(np.sqrt(variance * (1 / runs_before + 1 / runs_after)), np.asarray(float(freedom)))
+
+
+def errors(before: np.ndarray, after: np.ndarray) -> tuple[Error, Error]:
+    """Of two sides whose runs are columns, one row per pair: Welch's and Student's. A rule takes the one that
+    says less: Student's is too small where the smaller side varies more, Welch's where the few runs of a side
+    happen to vary little."""
+    both = variances(before, after)
+    return welch(*both), pooled(*both)
