@@ -103,11 +103,11 @@ abstract class ServingSession extends LingeringSession {
             busy = true;
             server.router().handsOver(request);
             if (!handler.tryRun(service, this::hasInputEnded)) {
-                busy = false;
                 refusal = Answer.QUEUE_FULL;
             }
         }
         if (refusal != null) {
+            busy = false; // in a round it was since it came
             endOfService();
             server.router().refuse(refusal, request, out);
             answerGivenTo(request);
@@ -255,7 +255,13 @@ abstract class ServingSession extends LingeringSession {
         super.processWrite();
         if (!isClosed() && isWritten()) {
             giveMemoryBack();
-            workOffUnread(new Output(512));
+            Output out = new Output(512);
+            try {
+                workOffUnread(out);
+            } catch (Throwable e) { // a range in it has its cursor and its memory until then
+                out.backTo(0);
+                throw e;
+            }
         }
     }
 }

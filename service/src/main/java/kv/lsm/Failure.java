@@ -43,6 +43,13 @@ final class Failure {
         }
     }
 
+    /// What is damaged is damaged still when it is opened again.
+    private static String adviceFor(Throwable error) {
+        return error instanceof CorruptionException
+                ? "stop the service, then kv.Tool verify names what is damaged, and kv.Tool repair keeps the rest"
+                : "free the disk or replace it, then open the store again";
+    }
+
     /// To be asked by the store's own threads.
     ///
     /// @throws StoreFailedException when writing has ended
@@ -50,8 +57,8 @@ final class Failure {
         Cause cause = first.get();
         if (cause != null) {
             throw new StoreFailedException(
-                    "the store takes no more writes: " + cause.what + ": " + StoreException.reasonOf(cause.error)
-                            + "; free the disk or replace it, then open the store again",
+                    "the store takes no more writes: " + cause.what + ": " + StoreException.reasonOf(cause.error) + "; "
+                            + adviceFor(cause.error),
                     cause.error);
         }
     }

@@ -162,7 +162,7 @@ final class Memtable extends RefCounted {
 
     @Override
     public long bytesHeld() {
-        return mappedBytes + arena.allocatedBytes() + filter.bytes();
+        return logEnd - log + arena.allocatedBytes() + filter.bytes();
     }
 
     /// The value of `key`, [SSTable#DELETED], or null when the memtable does not say.

@@ -159,6 +159,28 @@ class RangeTest {
         }
     }
 
+    /// The second begins when the socket has taken the rest of the first.
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void aRangeBehindAnUnreadOneThatFailsAtItsBeginGivesAllBack(HttpOptions.HandlerKind kind) throws IOException {
+        AtomicInteger steps = new AtomicInteger();
+        MemoryStore failing = new GeneratedStore(new byte[10_000], 1_000_000);
+        failing.beforeEach = () -> {
+            if (steps.incrementAndGet() >= 1_500) {
+                throw new IllegalStateException("planted by the test");
+            }
+        };
+        try (TestServer server =
+                        new TestServer(failing, HttpOptions.onFreePort().withHandler(kind, 2, 16));
+                RawClient client = new RawClient(server.server.port(), 4_096)) {
+            client.send(get("/v0/entities?start=a&limit=1497") + get("/v0/entities?start=a"));
+            assertThat(client.read().status()).isEqualTo(200);
+            assertThatThrownBy(client::read).isInstanceOf(IOException.class);
+            Eventually.holds(() -> failing.openCursors.get() == 0);
+            Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+        }
+    }
+
     /// It gets no chunks: all that could tell it is how the connection ends.
     @ParameterizedTest
     @EnumSource(HttpOptions.HandlerKind.class)

@@ -38,6 +38,12 @@ class RoundSelectorTest {
         final StringBuffer steps = new StringBuffer();
         volatile Error fetchError;
         volatile boolean writesWait;
+        volatile boolean isStalled;
+
+        @Override
+        public PendingWrite tryBegin(byte[] key, byte[] valueOrNull) {
+            return isStalled && name(key).startsWith("waiting") ? null : super.tryBegin(key, valueOrNull);
+        }
 
         @Override
         public byte[] get(byte[] key) {
@@ -245,6 +251,28 @@ class RoundSelectorTest {
             assertThat(clients.get(i).ask(get("/v0/entity?id=new" + i)).status())
                     .isEqualTo(i % 3 == 2 ? 200 : 404);
         }
+    }
+
+    @Test
+    void writesOfARoundThatWouldWaitWithoutMemoryLeftAreRefusedToTheirOwnClientsAndNoOthers() throws IOException {
+        store.isStalled = true;
+        for (int i = 0; i < CLIENTS; i++) {
+            String name = i % 3 == 0 ? "waiting" : "new";
+            clients.get(i).send(put("/v0/entity?id=" + name + i, "new" + i));
+        }
+        MemoryBudget budget = server.server.budget();
+        MemoryBudget.Share ofOthers = budget.account().share();
+        assertThat(ofOthers.growTo(budget.bytesMax() - budget.bytesTaken())).isTrue();
+        openGate();
+        for (int i = 0; i < CLIENTS; i++) {
+            assertThat(clients.get(i).read().status()).as("client %d", i).isEqualTo(i % 3 == 0 ? 503 : 201);
+        }
+        for (int i = 0; i < CLIENTS; i++) {
+            clients.get(i).send(get("/v0/entity?id=new" + i));
+            assertThat(answer(i)).isEqualTo(i % 3 == 0 ? "404 " : "200 new" + i);
+        }
+        ofOthers.giveBack();
+        assertThat(budget.bytesTaken()).isZero();
     }
 
     @Test

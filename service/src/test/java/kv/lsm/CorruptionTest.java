@@ -1,6 +1,7 @@
 package kv.lsm;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
 import java.util.SplittableRandom;
@@ -84,6 +85,34 @@ class CorruptionTest {
         StoreOptions options = options(WalMode.NONE, ReadMode.MMAP, Compression.NONE);
         FaultyDisk disk = written(options);
         changeEveryByte(disk, "MANIFEST", options);
+    }
+
+    /// Opening it again would change nothing, and whoever reads the message is to know it.
+    @Test
+    void aCompactionThatMeetsADamagedBlockEndsWritingAndNamesTheToolThatHelps() throws Exception {
+        StoreOptions options = options(WalMode.NONE, ReadMode.MMAP, Compression.NONE);
+        FaultyDisk disk = written(options);
+        disk.flipBits(only(disk, ".table"), 20, 1);
+        StoreOptions compacting = options.toBuilder()
+                .compaction(CompactionPolicyKind.LEVELED)
+                .level0(2, 16, 32)
+                .build();
+        for (int opening = 0; opening < 2; opening++) {
+            try (LsmStore store = LsmStore.open(compacting, disk, new Allocator())) {
+                assertThatThrownBy(() -> writeUntilItFails(store))
+                        .isInstanceOf(StoreFailedException.class)
+                        .hasMessageContaining("a compaction failed: corrupt file: ")
+                        .hasMessageContaining("kv.Tool repair")
+                        .hasMessageNotContaining("open the store again");
+            }
+        }
+    }
+
+    private static void writeUntilItFails(Store store) throws InterruptedException {
+        for (int written = 0; written < 20_000; written++) {
+            store.put(key(written % KEYS), new byte[100]);
+            Thread.sleep(written % 100 == 0 ? 1 : 0);
+        }
     }
 
     /// The share of bytes whose change was found.

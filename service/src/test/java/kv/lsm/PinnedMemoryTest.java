@@ -8,6 +8,8 @@ import java.util.function.BooleanSupplier;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// What cursors keep alive is counted and let go when they are closed; background work keeps no more than it
 /// reads.
@@ -63,6 +65,35 @@ class PinnedMemoryTest {
                         .isEqualTo(KEYS);
             }
             eventually(() -> store.metrics().pinnedBytes() == 0);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(WalMode.class)
+    void memoryThatIsFreedWhenACursorIsClosedWasCountedWhereverTheRecordsWere(WalMode wal) throws Exception {
+        StoreOptions options = StoreOptions.at(Path.of("/faulty")).toBuilder()
+                .wal(wal)
+                .memtableBytes(1 << 20)
+                .compaction(CompactionPolicyKind.NONE)
+                .build();
+        Allocator allocator = new Allocator();
+        try (LsmStore store = LsmStore.open(options, disk, allocator)) {
+            store.put(key(0), new byte[4000]);
+            long pinned;
+            long held;
+            try (RangeCursor cursor = store.range(key(0), null)) {
+                for (int i = 0; i < KEYS; i++) {
+                    store.put(key(i), new byte[4000]);
+                }
+                eventually(
+                        () -> store.metrics().flushes() > 0 && store.metrics().frozenMemtables() == 0);
+                assertThat(cursor.next()).isTrue();
+                pinned = store.metrics().pinnedBytes();
+                held = allocator.allocatedBytes();
+            }
+            eventually(() -> store.metrics().pinnedBytes() == 0);
+            long freed = held - allocator.allocatedBytes();
+            assertThat(pinned).isGreaterThan(1 << 20).isGreaterThanOrEqualTo(freed - (64 << 10));
         }
     }
 

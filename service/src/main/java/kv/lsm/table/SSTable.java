@@ -157,7 +157,7 @@ public final class SSTable extends RefCounted {
 
     @Override
     public long bytesHeld() {
-        return mappedBytes();
+        return mappedBytes() + meta.copiedBytes();
     }
 
     /// True when the filter should be asked before [#get]. A hash index tells of an absent key with one cache

@@ -149,6 +149,11 @@ final class SSTableMeta {
         return footer.indexOffset();
     }
 
+    /// Of index and filter, in native memory.
+    long copiedBytes() {
+        return copyBytes;
+    }
+
     void free() {
         if (index != null) { // null when the table could not be opened
             index.free();
