@@ -94,11 +94,17 @@ impl<'a> DueRequests<'a> {
 
     /// So many have been sent.
     pub fn advance(&mut self, requests: u32) {
-        self.sent += u64::from(requests);
-        if let Due::Poisson(poisson) = &mut self.due {
-            (0..requests).for_each(|_| poisson.advance());
+        match &mut self.due {
+            // One by one: those of the other server, which lie between, are not this one's to send.
+            Due::Alternating(..) => (0..requests).for_each(|_| {
+                self.sent += 1;
+                self.skip();
+            }),
+            Due::Poisson(poisson) => (0..requests).for_each(|_| poisson.advance()),
+            Due::Uniform(_) | Due::Stepped(..) | Due::Always | Due::InTurns(_) | Due::OfThread => {
+                self.sent += u64::from(requests);
+            }
         }
-        self.skip();
     }
 
     /// Requests due before `end_ns` that were never sent: how many, and `each` gets (due time, how many of
@@ -188,6 +194,11 @@ impl<'a> SharedQueue<'a> {
         self.free.push_back(place);
     }
 
+    /// Whether one has been free for longer than who comes now.
+    pub fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     /// A connection, if a request is due by now.
     pub fn pop(&mut self, now_ns: u64) -> Option<usize> {
         if self.requests.next_ns() <= now_ns { self.free.pop_front() } else { None }
@@ -203,7 +214,7 @@ mod tests {
 
     use super::*;
     use crate::alternation::tests::slicing;
-    use crate::alternation::{Alternation, Server};
+    use crate::alternation::{Alternation, Server, TurnOrder};
     use crate::steps::Step;
 
     const SECOND: u64 = 1_000_000_000;
@@ -244,6 +255,30 @@ mod tests {
             assert!(told as u64 <= UNSENT_DRAWN_MAX + 2 * UNSENT_TOLD_MAX, "{name}: {told}");
         }
         assert!(began.elapsed() < Duration::from_secs(60), "a walk takes minutes: {:?}", began.elapsed());
+    }
+
+    proptest! {
+        #[test]
+        fn in_batches_each_of_two_servers_gets_what_is_due_to_it_and_no_place_of_the_other(
+            rate_rps in 1.0f64..5000.0,
+            batch in 1u32..70,
+            slice_ms in 1u64..500,
+            server in 0usize..2,
+            seed in 0u64..1000,
+        ) {
+            let mut slicing = slicing(slice_ms, 5);
+            slicing.order = TurnOrder::Random;
+            let alternation = Alternation::new(slicing, seed, 4 * SECOND).unwrap();
+            let due = AlternatingDue::new(&alternation, server, rate_rps, 1);
+            let all = DueRequests::new(0, Due::Alternating(due.clone(), 0)).unsent(4 * SECOND, |_, _| {});
+            let mut requests = DueRequests::new(0, Due::Alternating(due, 0));
+            let mut sent = 0;
+            while requests.next_ns() < 4 * SECOND {
+                sent += u64::from(batch);
+                requests.advance(batch);
+            }
+            prop_assert!((all..all + u64::from(batch)).contains(&sent), "{sent} of {all}");
+        }
     }
 
     #[test]

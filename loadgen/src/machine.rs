@@ -24,8 +24,9 @@ pub enum Busily {
     Fitting,
 }
 
-/// File descriptors of a thread beside those of its connections: epoll and its timer.
-const FILES_OF_THREAD: u64 = 2;
+/// File descriptors of a thread beside those of its connections: epoll, its two timers, and what it reads of
+/// itself.
+const FILES_OF_THREAD: u64 = 4;
 /// All others: standard streams, files, libraries.
 const OTHER_FILES: u64 = 64;
 

@@ -55,8 +55,6 @@ use source::Source;
 
 /// Sends in a row before answers get their turn.
 const SENDS_IN_A_ROW: usize = 32;
-/// How often it is looked at meanwhile whether a run that has not started yet is called off.
-const LOOK_UP_NS: u64 = 100_000_000;
 /// A run that was called off awaits answers for this long at most, whatever the timeout: as long as by
 /// default. Who asks for an end has no minute to spare, and asking twice loses the result.
 const CALLED_OFF_NS: u64 = 2_000_000_000;
@@ -222,12 +220,16 @@ impl<'a> Worker<'a> {
         let start_ns = self.course.start_ns();
         let mut now = start_ns.saturating_sub(1);
         if self.plan.pacing == Pacing::ClosedLoop {
+            // A server may close what it was not asked over for long: that is opened again meanwhile.
             while now_ns() < start_ns {
                 if self.links.is_called_off() {
                     return;
                 }
-                let left_ns = start_ns.saturating_sub(now_ns());
-                std::thread::sleep(std::time::Duration::from_nanos(left_ns.min(LOOK_UP_NS)));
+                self.keep_house(now_ns());
+                let until_ns = start_ns.min(self.waiting.housekeeping_ns());
+                if let Ok(count) = self.epoll.wait_until(until_ns) {
+                    (0..count).for_each(|index| self.on_event(self.epoll.event(index)));
+                }
             }
             now = now_ns().max(start_ns);
             self.note_first_use(now);

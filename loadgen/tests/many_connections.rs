@@ -30,8 +30,8 @@ fn ten_thousand_connections_are_opened_used_and_counted() {
 
 #[test]
 fn too_few_files_allowed_is_one_clear_line_before_anything_is_opened() {
-    // Each thread needs two of its own.
-    for (connections, threads, needed) in [(1000, 2, 1068), (100, 50, 264)] {
+    // Each thread needs four of its own.
+    for (connections, threads, needed) in [(1000, 2, 1072), (100, 50, 364)] {
         let limited = format!(
             "ulimit -n 200; exec {} -R10 -c{connections} -t{threads} -d1s http://127.0.0.1:1/",
             env!("CARGO_BIN_EXE_loadgen")
@@ -48,9 +48,11 @@ fn too_few_files_allowed_is_one_clear_line_before_anything_is_opened() {
 #[test]
 fn a_soft_limit_below_what_is_needed_is_raised() {
     let server = NullServer::start();
-    let limited =
-        format!("ulimit -Sn 100; exec {} -R100 -c300 -d1s {}", env!("CARGO_BIN_EXE_loadgen"), server.url);
-    let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("300 connections"));
+    for asked in ["-R100 -c300 -t2", "--closed --requests 5 -c150 -t150"] {
+        let limited =
+            format!("ulimit -Sn 200; exec {} {asked} -d1s {}", env!("CARGO_BIN_EXE_loadgen"), server.url);
+        let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), said.contains("Too many open files")), (Some(0), false), "{said}");
+    }
 }

@@ -4,8 +4,9 @@ mod common;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use common::{Act, Run, Server, assert_follows_schema, loadgen, script};
+use common::{Act, OK, Run, Server, assert_follows_schema, loadgen, script};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -94,4 +95,29 @@ fn requests_that_are_not_answered_are_not_in_it_and_without_the_option_there_is_
     assert!(run.count("lost") > 0);
     let run = loadgen(&["-R100", "-c2", "-t1", "-d300ms", &server.url()]);
     assert!(run.json.get("sample").is_none());
+}
+
+/// Two connections, of which each is asked before it is free again half of the time, and looked at late.
+#[test]
+fn with_dispatch_any_the_connection_that_has_been_free_for_longest_is_asked_first() {
+    for slack in ["0s", "40ms"] {
+        let server = Server::start(|_, _| Act::After(Duration::from_millis(149), OK.to_owned()));
+        let run = loadgen(&[
+            "-R7",
+            "-c2",
+            "-t1",
+            "-d1500ms",
+            "--dispatch",
+            "any",
+            "--slack",
+            slack,
+            "--sample",
+            "20",
+            &server.url(),
+        ]);
+        let sample = run.json["sample"].as_array().unwrap();
+        let asked: Vec<u64> = sample.iter().map(|one| one["connection"].as_u64().unwrap()).collect();
+        assert!(asked.len() >= 9, "{asked:?}");
+        assert!(asked.windows(3).all(|of_three| of_three != [of_three[0]; 3]), "{slack}: {asked:?}");
+    }
 }

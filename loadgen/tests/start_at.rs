@@ -2,7 +2,8 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -39,6 +40,38 @@ fn nothing_is_sent_before_the_time_and_the_schedule_starts_at_it_to_the_nanoseco
         if pacing == "-R200" {
             assert_eq!(run.count("sent") + run.count("unsent"), 60);
         }
+    }
+}
+
+/// A server that closes a connection over which it was not asked for 300 ms.
+fn impatient_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map(Result::unwrap) {
+            stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            std::thread::spawn(move || {
+                let mut asked = [0; 4096];
+                while stream.read(&mut asked).is_ok_and(|count| count > 0) {
+                    stream.write_all(OK.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn connections_that_the_server_closes_before_the_time_are_opened_again_and_no_request_is_lost() {
+    for pacing in [["-R20", "-d300ms"], ["--closed", "-d60s"]] {
+        let url = impatient_server();
+        let utc = format!("{:.9}", Timestamp::now() + SignedDuration::from_millis(2500));
+        let closed = ["--requests", "6"];
+        let ends: &[&str] = if pacing[0] == "--closed" { &closed } else { &[] };
+        let run = loadgen(&[&pacing[..], ends, &["-c3", "-t1", "--start-at", &utc, &url]].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let (sent, completed) = (run.count("sent"), run.count("completed"));
+        assert_eq!((sent, completed, run.error("read")), (6, 6, 0), "{pacing:?}: {}", run.stderr);
     }
 }
 

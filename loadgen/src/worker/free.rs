@@ -46,6 +46,12 @@ impl<'a> FreeConnections<'a> {
         }
     }
 
+    /// Whether another connection has been free for longer, and so is to send first.
+    #[inline]
+    pub(super) fn others_are_first(&self) -> bool {
+        matches!(self, Self::Any(queue) if queue.has_free())
+    }
+
     /// The place of a connection, if a request is due by now.
     #[inline]
     pub(super) fn pop(&mut self, now_ns: u64) -> Option<usize> {

@@ -79,6 +79,7 @@ impl Worker<'_> {
                 self.take(place, &room[..count], now);
                 return more || ended;
             }
+            Err(_) if self.waits_for_the_start(place, now) => self.reopen_later(place),
             Err(problem) => {
                 self.measurement.tally.errors.count_system(ErrorKind::Read, &problem);
                 self.note_error(place, ErrorKind::Read);
@@ -88,6 +89,11 @@ impl Worker<'_> {
         false
     }
 
+    /// Whoever closes a connection then takes nothing from the run, if it can be opened again.
+    fn waits_for_the_start(&self, place: usize, now: u64) -> bool {
+        self.connections[place].is_idle() && now < self.course.start_ns()
+    }
+
     pub(super) fn take(&mut self, place: usize, bytes: &[u8], now: u64) {
         let mut used = 0;
         let mut keep_alive = true;
@@ -95,7 +101,7 @@ impl Worker<'_> {
             let connection = &mut self.connections[place];
             if connection.outstanding() == 0 || !keep_alive {
                 let rest = &bytes[used..];
-                if keep_alive && blank_bytes(rest) == rest.len() {
+                if blank_bytes(rest) == rest.len() {
                     break; // some servers end a body with a blank line
                 }
                 return self.broken(place, "more than was asked for", &shown(rest));
@@ -166,8 +172,11 @@ impl Worker<'_> {
     }
 
     fn end_of_stream(&mut self, place: usize, now: u64) {
+        let truncated = self.connections[place].is_truncated();
+        if !truncated && self.waits_for_the_start(place, now) {
+            return self.reopen_later(place);
+        }
         let connection = &mut self.connections[place];
-        let truncated = connection.is_truncated();
         let Some(answer) = (if truncated { None } else { connection.reader.end_of_stream() }) else {
             let why = match (connection.is_busy(), connection.reader.in_answer()) {
                 (_, true) => "closed in the middle of an answer",

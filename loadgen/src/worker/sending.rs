@@ -53,7 +53,7 @@ impl Worker<'_> {
         // Its slice may have ended since the answer came.
         let now_or_later = if connection.takes_turns() { now_ns() } else { now };
         connection.await_slice(self.course.since_start_ns(now_or_later));
-        if self.course.at_ns(connection.due_ns) <= now_or_later {
+        if self.course.at_ns(connection.due_ns) <= now_or_later && !self.free.others_are_first() {
             let sent_ns = if connection.takes_turns() { now_or_later } else { now_ns() };
             self.send(place, Some(now.min(self.waiting.looked_ns())), sent_ns);
         } else {

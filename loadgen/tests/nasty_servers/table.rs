@@ -112,6 +112,11 @@ pub fn cases() -> Vec<Case> {
             Answered(200),
         ),
         case(
+            "a blank line behind an answer that closes",
+            vec![answer("Connection: close\r\nContent-Length: 2\r\n", "ok\r\n"), Close],
+            Answered(200),
+        ),
+        case(
             "a head of 60 KiB",
             vec![answer(&format!("X: {}\r\nContent-Length: 2\r\n", bytes(60 << 10)), "ok")],
             Answered(200),
