@@ -1,5 +1,8 @@
 """The short form of every simulation; their full length is `make soundness`."""
 
+import subprocess
+import sys
+
 import pytest
 import run
 from simulation import FOLDER, Outcome, Simulation, simulations
@@ -14,6 +17,12 @@ def test_a_rule_is_not_refuted_by_a_few_trials(one: Simulation):
     outcome = one.run(short=True)
     print(outcome)
     assert one.limit or not outcome.refuted, str(outcome)
+
+
+def test_the_command_of_make_soundness_finds_all_rules_by_itself(tmp_path):
+    asked = [sys.executable, str(FOLDER / "run.py"), "--only", "nothing"]
+    told = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True)
+    assert told.returncode == 2 and told.stderr.endswith("error: no such module: only=nothing\n"), told.stderr
 
 
 def of(hits: int, trials: int, **goal) -> Outcome:

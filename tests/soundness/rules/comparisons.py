@@ -22,7 +22,8 @@ from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured
 from kvstudy.analyse.tables import load, rebuild
 from kvstudy.analyse.validity import Evidence
 
-sys.path.append(str(FOLDER.parent / "analyse"))  # run folders that differ in a planted fact
+# Run folders that differ in a planted fact, and the histograms in them.
+sys.path += [str(FOLDER.parent / "analyse"), str(FOLDER.parent)]
 from planted_facts import MACHINE, PLANTED_IN
 from run_maker import RunMaker
 
@@ -217,6 +218,25 @@ def just_not_the_same(generator: np.random.Generator, trials: int) -> int:
     return said(Sides(before, 1.05 * after) for before, after in sides).count(SAME)
 
 
+def pages_falsely_the_same(generator: np.random.Generator, trials: int) -> int:
+    """Pages of PER_PAGE comparisons of 20 and 5 runs, or of 5 and 20, of which each is truly 5 % apart: how
+    many call any the same within 5 %."""
+    sizes = (20, 5), (5, 20)
+    pages = [
+        [
+            Sides(
+                *(
+                    centre * np.exp(0.03 * generator.standard_normal(size))
+                    for centre, size in zip((1, 1.05), sizes[n % 2], strict=True)
+                )
+            )
+            for _ in range(PER_PAGE)
+        ]
+        for n in range(trials)
+    ]
+    return sum(any(SAME in said_of for said_of in page.values()) for page in pages_of(pages))
+
+
 def truly_the_same(generator: np.random.Generator, trials: int) -> int:
     """Nothing differs and runs do by 2 %: how often that is found out."""
     return said(Sides(*pair) for pair in np.exp(0.02 * generator.standard_normal((trials, 2, RUNS)))).count(
@@ -381,6 +401,14 @@ SIMULATIONS = [
     ),
     Simulation(
         "the same", "said within 5 % of a true difference of 5 %", just_not_the_same, 400, 12, at_most=ALPHA
+    ),
+    Simulation(
+        "the same",
+        f"pages that say it of {PER_PAGE} comparisons of 20 and 5 runs, of which each is truly 5 % apart",
+        pages_falsely_the_same,
+        PAGES_OF_OTHERS,
+        4,
+        at_most=ALPHA,
     ),
     Simulation(
         "the same",
