@@ -53,7 +53,7 @@ final class BatchEndpoint {
                 return refusal;
             }
             byte[] value = store.get(key);
-            if (value != null && values.bytes + (long) value.length > batchBytesMax) {
+            if (value != null && values.valueBytes + value.length > batchBytesMax) {
                 return Answer.BATCH_VALUES_TOO_LARGE;
             }
             if (!values.add(value)) {
@@ -71,6 +71,7 @@ final class BatchEndpoint {
         private final MemoryBudget.Share memory;
         private final List<byte[]> parts = new ArrayList<>();
         private int bytes;
+        private long valueBytes;
 
         Values(MemoryBudget.Share memory) {
             this.memory = memory;
@@ -84,6 +85,7 @@ final class BatchEndpoint {
                 append(Ascii.bytes(valueOrNull.length + "\n"));
                 append(valueOrNull);
                 append(END);
+                valueBytes += valueOrNull.length;
             }
             return memory.growTo(bytesNeeded());
         }

@@ -89,9 +89,10 @@ sealed interface Handler {
     }
 
     /// For writes that wait until flush or compaction have caught up, or for the disk where no round does: a virtual
-    /// thread each. They share nothing with the threads that run requests, which would all be waiting soon.
+    /// thread each. They share nothing with the threads that run requests, which would all be waiting soon. A
+    /// connection counts twice while the write behind the one that was answered is handed over.
     static Handler ofStalledWrites(int connectionsMax) {
-        return new Virtual(connectionsMax, 0);
+        return new Virtual(connectionsMax, connectionsMax);
     }
 
     /// For GETs that wait for the disk, where the store is larger than memory: as many as make a disk busy. No
@@ -244,8 +245,8 @@ sealed interface Handler {
                     try {
                         task.run();
                     } finally {
+                        accepted.decrementAndGet(); // first: who waits for the permit may hand over another task
                         running.release();
-                        accepted.decrementAndGet();
                     }
                 });
                 return true;

@@ -73,12 +73,16 @@ abstract class LimitedSession extends ServingSession implements MemoryReclaimer.
         }
         try {
             Request request = reader.request();
-            request.clear();
-            request.rejectForGood(Answer.REQUEST_TIMEOUT);
-            request.startNanos = System.nanoTime();
-            Output out = new Output(512);
-            server.router().refuse(Answer.REQUEST_TIMEOUT, request, out);
-            flush(out);
+            if (reader.isAnswered()) { // and the rest of its body did not come
+                request.rejectForGood(null);
+            } else {
+                request.clear();
+                request.rejectForGood(Answer.REQUEST_TIMEOUT);
+                request.startNanos = System.nanoTime();
+                Output out = new Output(512);
+                server.router().refuse(Answer.REQUEST_TIMEOUT, request, out);
+                flush(out);
+            }
             answerGivenTo(request);
             endWithLastAnswer();
         } catch (IOException e) {

@@ -65,6 +65,13 @@ final class Request {
         this.memory = memory;
     }
 
+    /// Until the next request comes the connection may be idle for long, and nobody counts what it keeps.
+    void forgetValue() {
+        if (value.length > SPARE_BYTES_MAX) {
+            value = NO_BYTES;
+        }
+    }
+
     void clear() {
         method = Method.OTHER;
         target = Target.OTHER;

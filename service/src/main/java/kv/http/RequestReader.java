@@ -60,6 +60,12 @@ final class RequestReader {
     /// Gives back what the last request's body took.
     void release() {
         body.drop();
+        request.forgetValue();
+    }
+
+    /// True when what comes of a body is passed over, since its request was answered before.
+    boolean isAnswered() {
+        return answered;
     }
 
     /// What the last request's body has taken from the memory budget.

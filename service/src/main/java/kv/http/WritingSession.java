@@ -220,7 +220,8 @@ abstract class WritingSession extends Session {
     private void takeMemory() {
         long bytes = 0;
         for (QueueItem item = queueHead; item != null; item = item.next()) {
-            bytes += item.remaining();
+            // The whole array stays until its last byte has gone.
+            bytes += item instanceof RestOfAnswer answer ? answer.bytes.length : item.remaining();
         }
         if (!unwrittenMemory.growTo(bytes)) {
             log.debug("connection closed, the memory for unread answers is full: {}", getRemoteHost());

@@ -106,7 +106,9 @@ class BatchTest {
         for (int i = 0; i < 5; i++) {
             client.ask(RawClient.put("/v0/entity?id=" + i, "v".repeat(1_000)));
         }
-        assertThat(post("get", "1\n0\n1\n1\n1\n2\n").status()).isEqualTo(200);
+        assertThat(post("get", "1\n0\n1\n1\n1\n2\n1\n3\n").status())
+                .as("4 000 bytes of values, and what tells them apart")
+                .isEqualTo(200);
         assertThat(post("get", "1\n0\n1\n1\n1\n2\n1\n3\n1\n4\n").status()).isEqualTo(413);
         RawClient.Reply got = client.ask(get("/v0/entities/batch"));
         assertThat(got.status()).isEqualTo(405);

@@ -244,6 +244,7 @@ class HttpFuzzTest {
             StringBuilder body = new StringBuilder();
             StringBuilder answer = new StringBuilder();
             boolean tooLong = false;
+            int valueBytes = 0;
             for (int i = random.nextInt(8); i > 0; i--) {
                 String key = prefix + random.nextInt(KEYS);
                 body.append(key.length()).append('\n').append(key).append('\n');
@@ -251,7 +252,8 @@ class HttpFuzzTest {
                 if (value == null) {
                     answer.append("-1\n");
                 } else {
-                    tooLong |= answer.length() + value.length() > BATCH_BYTES_MAX;
+                    valueBytes += value.length();
+                    tooLong |= valueBytes > BATCH_BYTES_MAX;
                     answer.append(value.length()).append('\n').append(value).append('\n');
                 }
             }

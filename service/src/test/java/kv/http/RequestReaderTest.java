@@ -36,6 +36,22 @@ class RequestReaderTest {
             "GET g h  kept",
             "GET null null  closed");
 
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void nothingIsKeptOfALargeValueThatWasReleased(boolean inPieces) {
+        RequestReader reader = new RequestReader(new MemoryBudget(1 << 20).account(), 1 << 19, 20);
+        byte[] put = ("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n" + "v".repeat(300_000))
+                .getBytes(ISO_8859_1);
+        RequestReader.Event event = RequestReader.Event.MORE;
+        int step = inPieces ? 10_000 : put.length;
+        for (int at = 0; event == RequestReader.Event.MORE; at = reader.position()) {
+            event = reader.read(put, at, Math.min(put.length, at + step));
+        }
+        assertThat(reader.request().value).hasSize(300_000);
+        reader.release();
+        assertThat(reader.request().value).isEmpty();
+    }
+
     /// The requests that come out when `pieces` go in one after the other.
     private static List<String> read(List<byte[]> pieces) {
         RequestReader reader = new RequestReader(new MemoryBudget(1 << 20).account(), 20, 20);

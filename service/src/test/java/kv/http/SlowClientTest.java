@@ -62,6 +62,15 @@ class SlowClientTest {
     }
 
     @Test
+    void aRequestThatWasAnsweredBeforeItsBodyEndedGetsNoSecondAnswer() throws IOException {
+        server = new TestServer(store, HttpOptions.onFreePort().withTimeouts(LONG_MILLIS, 300));
+        RawClient client = connect();
+        String half = "POST /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf";
+        assertThat(client.ask(half).status()).isEqualTo(405);
+        assertThat(client.isClosedByServer()).isTrue();
+    }
+
+    @Test
     void anEmptyLineBehindABodyIsNoHalfRequest() throws IOException {
         server = new TestServer(store, HttpOptions.onFreePort().withTimeouts(LONG_MILLIS, 300));
         RawClient client = connect();

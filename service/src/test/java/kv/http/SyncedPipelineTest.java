@@ -75,6 +75,20 @@ class SyncedPipelineTest {
         }
     }
 
+    @Test
+    void writesBehindEachOtherAreNotRefusedWhereNoMoreConnectionsAreAllowed() throws Exception {
+        store.gate.countDown();
+        try (TestServer server = new TestServer(store, ONE_SELECTOR.withLimits(1 << 20, 1));
+                RawClient client = server.connect()) {
+            for (int round = 0; round < 100; round++) {
+                client.send(put("/v0/entity?id=a", "one").repeat(5));
+                for (int i = 0; i < 5; i++) {
+                    assertThat(client.read().status()).isEqualTo(201);
+                }
+            }
+        }
+    }
+
     /// More than are read at once, and more than a client gets in one turn; half of the last comes later.
     @Test
     void aLongPipelineIsAnsweredToItsEnd() throws Exception {
