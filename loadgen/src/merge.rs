@@ -142,7 +142,7 @@ fn wanted(typed: &[OsString]) -> Result<Option<Wanted>, Error> {
 /// wrk2's text of the whole load. Lines of the calibration are those of single threads, and are left out.
 fn printed(wanted: &Wanted, parts: &[Part], total: &Total) -> Result<String, Error> {
     let threads: usize = parts.iter().map(Part::threads).sum();
-    let (url, connections) = (parts[0].url(), parts[0].whole_connections);
+    let (url, connections) = (&parts[0].urls(), parts[0].whole_connections);
     let mut out = match parts[0].length_in_requests() {
         Some(requests) => text::banner_of_requests(requests, url, threads, connections),
         None => text::banner(total.duration_s, url, threads, connections),

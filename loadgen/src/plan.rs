@@ -165,6 +165,13 @@ impl Plan {
             duration_ns = steps.duration_ns();
         }
         if let Some(requests) = args.requests {
+            if args.part.of > 1 && args.dispatch == Dispatch::Any && args.arrivals == Arrivals::Poisson {
+                return Err(Error::Failed(
+                    "--requests with --part, --dispatch any and --arrivals poisson: no part knows how many threads \
+                     the others have, and so not when the last is due; take -d"
+                        .to_owned(),
+                ));
+            }
             let typed_ns = if args.duration_typed { duration_ns } else { u64::MAX / 4 };
             duration_ns = typed_ns.min(requests_end_ns(&args, requests));
             if warm_up_ns >= duration_ns {
@@ -283,10 +290,11 @@ impl Plan {
     /// With `--addresses all` none of a server's addresses may be left without a connection.
     pub fn check_reaches_all<'a>(&self, servers: impl Iterator<Item = &'a Endpoints>) -> Result<(), Error> {
         let most = servers.map(|endpoints| endpoints.len()).max().unwrap_or(0);
-        if self.addresses == Addresses::All && most > self.whole_connections {
+        if self.addresses == Addresses::All && most > self.connections {
+            let whose = if self.part.of > 1 { " of this part" } else { "" };
             return Err(Error::Failed(format!(
-                "--addresses all needs a connection for each of them: addresses={most}, connections={}",
-                self.whole_connections
+                "--addresses all needs a connection{whose} for each of them: addresses={most}, connections={}",
+                self.connections
             )));
         }
         Ok(())

@@ -88,6 +88,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             crew.tell(number, Order::Init(endpoints));
             crew.await_initialized(number)?;
         }
+        interruption.run_begins();
         script::flush_prints();
         print(ending::banner(plan))?;
         let opened = crew.connect(plan.threads)?;

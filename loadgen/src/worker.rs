@@ -320,13 +320,15 @@ fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>>
     };
     let connection = |number: usize| {
         let (server, place) = (number / plan.connections, plan.part.place(number % plan.connections));
-        Connection::new(
+        let mut one = Connection::new(
             place + server * plan.whole_connections,
             server,
             due(place, server),
             capture,
             plan.tls[server].as_ref().map(Tls::new),
-        )
+        );
+        one.endpoint = number % plan.connections; // each part reaches all addresses, in whatever order it has them
+        one
     };
     plan.connections_of(thread).map(connection).collect()
 }

@@ -476,6 +476,45 @@ fn an_interrupted_run_prints_what_was_measured() {
     assert!(json.exists());
 }
 
+/// timeout(1) signals its child and then the group: one end, as two signals.
+#[test]
+fn two_signals_at_once_are_one_end_and_a_later_one_ends_the_program() {
+    let server = Server::start(|number, _| if number < 20 { answer() } else { Act::Silence });
+    for (pause_ms, prints) in [(1, true), (600, false)] {
+        let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["-R100", "-c1", "-t1", "-d60s", "-T", "60s", &server.url()])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        for _ in 0..2 {
+            kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+            std::thread::sleep(Duration::from_millis(pause_ms));
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(143));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).contains("requests in"), prints, "{pause_ms} ms");
+    }
+}
+
+#[test]
+fn before_anything_is_opened_a_signal_ends_the_program_at_once() {
+    let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", deaf.local_addr().unwrap());
+    let began = std::time::Instant::now();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R100", "-c1", "-t1", "-d1s", "-T", "60s", &url])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(began.elapsed() < Duration::from_secs(40), "its timeout is a minute");
+}
+
 #[test]
 fn an_interrupted_run_whose_results_cannot_be_kept_says_so() {
     let server = Server::start(|_, _| answer());

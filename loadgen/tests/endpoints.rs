@@ -164,6 +164,23 @@ fn all_addresses_of_a_host_have_as_many_connections_and_the_first_alone_has_them
     assert!(one.abs_diff(two) <= 2 && one + two == run.count("sent"), "{one} {two}");
 }
 
+/// Two parts whose hosts have the addresses in another order.
+#[test]
+fn each_part_of_a_load_reaches_all_addresses_in_whatever_order_it_has_them() {
+    let (port, _servers) = two_addresses();
+    for (part, order) in [("1/2", ["127.0.0.1", "127.0.0.2"]), ("2/2", ["127.0.0.2", "127.0.0.1"])] {
+        let (_folder, path) = script(&resolve(&order, port));
+        let load = ["-R80", "-c8", "-t1", "-d300ms", "--addresses", "all", "--part", part];
+        let run = loadgen(&[&load[..], &["-s", &path, "http://h/"]].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(
+            run.json["addresses"],
+            serde_json::json!({ format!("127.0.0.1:{port}"): 2, format!("127.0.0.2:{port}"): 2 }),
+            "part {part}"
+        );
+    }
+}
+
 #[test]
 fn a_connection_that_an_address_refuses_tries_the_next() {
     let server = common::Server::start(|_, _| Act::Answer(OK.to_owned()));

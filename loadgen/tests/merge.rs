@@ -609,6 +609,10 @@ fn slices_of_two_servers_in_turn_are_those_of_all_parts() {
     let rate = |value: &Value| value["alternate"]["servers"][0]["achieved_rate_rps"].as_f64().unwrap();
     assert!((rate(&all) - parts.iter().map(rate).sum::<f64>()).abs() < 1e-6);
     assert_eq!(all["sample"].as_array().unwrap().len(), 10 * PARTS);
+    let text = String::from_utf8(merge(&parts, &["--text"]).stdout).unwrap();
+    let servers = all["alternate"]["servers"].as_array().unwrap();
+    let urls = [0, 1].map(|server| servers[server]["url"].as_str().unwrap()).join(",");
+    assert!(text.lines().next().unwrap().ends_with(&format!(" @ {urls}")), "{text}");
 
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut parts = parts.clone();

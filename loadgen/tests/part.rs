@@ -147,3 +147,16 @@ fn random_numbers_differ_between_parts_and_a_script_knows_its_own() {
     assert!(!first.is_empty() && first.len() + second.len() == seen.len(), "{seen:?}");
     assert!(first.is_disjoint(&second), "{seen:?}");
 }
+
+#[test]
+fn a_number_of_requests_whose_end_no_part_can_know_is_refused() {
+    let load = ["-R200", "-c4", "-t1", "--requests", "60", "--dispatch", "any", "--arrivals", "poisson"];
+    let run = loadgen(&[&load[..], &["--part", "1/2", "http://127.0.0.1:1/"]].concat());
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.starts_with("--requests with --part, --dispatch any and --arrivals poisson: "),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}

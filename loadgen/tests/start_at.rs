@@ -43,13 +43,13 @@ fn nothing_is_sent_before_the_time_and_the_schedule_starts_at_it_to_the_nanoseco
     }
 }
 
-/// A server that closes a connection over which it was not asked for 300 ms.
+/// A server that closes each of its first three connections when it was not asked over it for 300 ms.
 fn impatient_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
-        for mut stream in listener.incoming().map(Result::unwrap) {
-            stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        for (number, mut stream) in listener.incoming().map(Result::unwrap).enumerate() {
+            stream.set_read_timeout((number < 3).then_some(Duration::from_millis(300))).unwrap();
             std::thread::spawn(move || {
                 let mut asked = [0; 4096];
                 while stream.read(&mut asked).is_ok_and(|count| count > 0) {

@@ -71,6 +71,14 @@ impl Part {
         self.result["url"].as_str().unwrap_or_default()
     }
 
+    /// Of both servers, where two were asked in turn.
+    pub fn urls(&self) -> String {
+        let servers = self.result["alternate"]["servers"].as_array();
+        let urls = servers.into_iter().flatten().filter_map(|server| server["url"].as_str());
+        let both = urls.collect::<Vec<_>>().join(",");
+        if both.is_empty() { self.url().to_owned() } else { both }
+    }
+
     /// Of a load that only a number of requests ends.
     pub fn length_in_requests(&self) -> Option<u64> {
         self.ends_after.filter(|_| self.ends_by_requests_alone)

@@ -1,12 +1,21 @@
-//! Ctrl-C and SIGTERM: the first ends the run early and in order, the second ends the program.
+//! Ctrl-C and SIGTERM: the first ends the run early and in order, the second ends the program. Before anything
+//! is opened the first does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use signal_hook::low_level;
+
+use crate::clock::now_ns;
 use crate::error::{Error, exit};
 
-/// Which signal asked for an early end, if any. A second one ends the program at once.
+/// So long after the first a signal is a second one: who ends a process and its group, as timeout(1) does, sends
+/// one end as two signals.
+const AGAIN_NS: u64 = 300_000_000;
+
+/// Which signal asked for an early end, if any.
 pub(super) struct Interruption {
+    has_begun: Arc<AtomicBool>,
     seen: Arc<AtomicUsize>,
     /// Set by the first signal, and by whoever else ends the run early; workers look at it, so that nobody
     /// need wake for it.
@@ -16,18 +25,32 @@ pub(super) struct Interruption {
 impl Interruption {
     pub(super) fn watch() -> Result<Self, Error> {
         let (seen, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let again = Arc::new(AtomicBool::new(false));
+        let (has_begun, first_ns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             let code = exit::SIGNAL_BASE + signal;
+            let (begun, first) = (has_begun.clone(), first_ns.clone());
+            let end_at_once = move || {
+                let now = now_ns();
+                let earlier = first.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst).err();
+                let is_second = earlier.is_some_and(|earlier| now.saturating_sub(earlier) >= AGAIN_NS);
+                if is_second || !begun.load(Ordering::SeqCst) {
+                    low_level::exit(code);
+                }
+            };
             let register = || -> std::io::Result<()> {
-                signal_hook::flag::register_conditional_shutdown(signal, code, again.clone())?;
-                signal_hook::flag::register(signal, again.clone())?;
+                // SAFETY: it reads a clock, exchanges atomics and ends the process: a handler may do all of these.
+                unsafe { low_level::register(signal, end_at_once)? };
                 signal_hook::flag::register(signal, stop.clone())?;
                 signal_hook::flag::register_usize(signal, seen.clone(), signal as usize).map(drop)
             };
             register().map_err(|problem| Error::Failed(format!("cannot watch for signals: {problem}")))?;
         }
-        Ok(Self { seen, stop })
+        Ok(Self { has_begun, seen, stop })
+    }
+
+    /// From here on there is something to be ended in order.
+    pub(super) fn run_begins(&self) {
+        self.has_begun.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn signal(&self) -> Option<i32> {
