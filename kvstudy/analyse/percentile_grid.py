@@ -2,6 +2,7 @@
 between them."""
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -45,6 +46,16 @@ def rows(latency: Latency) -> list[tuple[float, float, int, int]]:
         )
         for percentile, value, left in zip(percentiles, values, beyond, strict=True)
     ]
+
+
+def printed_us(histogram: hdr.Histogram, percentiles: Sequence[float]) -> np.ndarray:
+    """Latency at each of ``percentiles``, NaN where too few samples lie beyond to print it."""
+    wanted = np.asarray(percentiles, dtype=float)
+    if not histogram.total:
+        return np.full(len(wanted), math.nan)
+    beyond = histogram.total - hdr.ranks(histogram.total, wanted)
+    values = np.asarray(histogram.percentiles_us(wanted), dtype=float)
+    return np.where((beyond >= SAMPLES_BEYOND_PRINTED) | (wanted == 100), values, math.nan)
 
 
 @lru_cache

@@ -1,5 +1,8 @@
 """The widgets of an Explorer: each choice fills the choosers below it, then the views are drawn anew."""
 
+import math
+from collections.abc import Callable
+
 import ipywidgets as widgets
 
 from kvstudy.present.explore import PERCENTILES, Choices, Explorer
@@ -7,8 +10,9 @@ from kvstudy.present.explore import PERCENTILES, Choices, Explorer
 _WIDE = {"description_width": "90px"}
 
 
-def choosers(explorer: Explorer, choices: Choices) -> widgets.VBox:
-    """Drop-downs of experiment, variant, run and percentile, and a slider of seconds."""
+def choosers(explorer: Explorer, choices: Choices) -> tuple[widgets.VBox, Callable[[], None]]:
+    """Drop-downs of experiment, variant, run and percentile, and a slider of seconds; and what sets them to
+    the explorer's choice, whoever made it. Seconds in part are shown whole."""
     now = explorer.choice
     wide = {"style": _WIDE, "layout": widgets.Layout(width="100%", max_width="640px")}
     experiment = widgets.Dropdown(
@@ -38,10 +42,13 @@ def choosers(explorer: Explorer, choices: Choices) -> widgets.VBox:
         following.append(1)
         try:
             at = explorer.choice
+            experiment.value = at.experiment
             variant.options, variant.value = choices.variants(at.experiment), at.variant
             run.options, run.value = choices.runs(at.experiment, at.variant), at.run_id
+            percentile.options = sorted({*percentile.options, at.percentile})
+            percentile.value = at.percentile
             seconds.max = choices.seconds(at.experiment, at.run_id)[1]
-            seconds.value = (int(at.start_s), int(at.stop_s))
+            seconds.value = (math.floor(at.start_s), math.ceil(at.stop_s))
         finally:
             following.pop()
 
@@ -60,8 +67,6 @@ def choosers(explorer: Explorer, choices: Choices) -> widgets.VBox:
                     explorer.choose(start_s=start_s, stop_s=stop_s)
                 return
             explorer.choose(**{name: change["new"]})
-            if name != "percentile":
-                set_from_choice()
 
         return answer
 
@@ -73,4 +78,4 @@ def choosers(explorer: Explorer, choices: Choices) -> widgets.VBox:
         ("seconds", seconds),
     ):
         widget.observe(chosen(name), "value")
-    return widgets.VBox([experiment, variant, run, percentile, seconds])
+    return widgets.VBox([experiment, variant, run, percentile, seconds]), set_from_choice

@@ -24,6 +24,7 @@ from IPython.display import HTML, Markdown, display
 from kvstudy.analyse import percentile_grid, schema
 from kvstudy.analyse.by_second import by_second
 from kvstudy.analyse.configuration import configured, differing
+from kvstudy.analyse.percentile_grid import printed_us
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import logged_intervals
 from kvstudy.errors import KvstudyError
@@ -34,6 +35,7 @@ from kvstudy.record import hdr
 # plotly's ``labels``: what the axes of the views say
 AXES = {
     "offered_rate_rps": "offered rate, r/s",
+    "connections": "connections",
     "latency_us": "response time, µs",
     "response_us": "response time, µs",
     "one_in": "one answer in so many is slower",
@@ -99,12 +101,24 @@ class Choice:
         if rows.empty:  # one that the table does not have, as 97
             rows = pd.DataFrame(
                 (
-                    (run_id, hdr.merge(map(hdr.decode, texts)).percentile_us(self.percentile))
+                    (run_id, *printed_us(hdr.merge(map(hdr.decode, texts)), [self.percentile]))
                     for run_id, texts in logged_intervals(self.tables).groupby("run_id")["histogram"]
                 ),
                 columns=["run_id", "latency_us"],
             )
-        return self.runs.merge(rows[["run_id", "latency_us"]], on="run_id")
+        return _latency_runs(self.runs).merge(rows[["run_id", "latency_us"]], on="run_id")
+
+    @property
+    def along(self) -> str:
+        """The column of ``by_rate`` that tells its runs apart: of closed loops, which have no offered rate,
+        their connections."""
+        return "connections" if self.by_rate["offered_rate_rps"].isna().all() else "offered_rate_rps"
+
+    @property
+    def not_along(self) -> str:
+        """What is not drawn along it, in words; "" where all is."""
+        closed = int(self.by_rate[self.along].isna().sum())
+        return f"; without {closed} of closed loops" if closed else ""
 
     @property
     def seconds(self) -> pd.DataFrame:
@@ -119,7 +133,7 @@ class Choice:
         return self._at_percentile(self._intervals, "start_s")
 
     def _at_percentile(self, rows: pd.DataFrame, begin: str) -> pd.DataFrame:
-        at_us = [hdr.decode(text).percentile_us(self.percentile) for text in rows["histogram"]]
+        at_us = [printed_us(hdr.decode(text), [self.percentile])[0] for text in rows["histogram"]]
         part = np.where(rows[begin].between(self.start_s, self.stop_s, inclusive="left"), "part", "rest")
         return rows.drop(columns="histogram").assign(at_us=at_us, part=part)
 
@@ -158,7 +172,7 @@ class Choice:
             histograms = [hdr.decode(text) for text in self._intervals.loc[within, "histogram"]]
             grid = np.array([0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99])
             if histograms:
-                latencies = hdr.merge(histograms).percentiles_us(grid)
+                latencies = printed_us(hdr.merge(histograms), grid)
                 rows.append(pd.DataFrame({"part": name, "percentile": grid, "latency_us": latencies}))
         found = pd.concat(rows) if rows else pd.DataFrame({"part": [], "percentile": [], "latency_us": []})
         return found.assign(one_in=100 / (100 - found["percentile"]))
@@ -277,7 +291,7 @@ class Explorer:
     def __init__(self, choices: Choices, first: Choice):
         self._choices, self.choice = choices, first
         self._views: dict[object, tuple[Callable[[Choice], object], object]] = {}
-        self._choosers = None
+        self._choosers, self._follow = None, lambda: None
 
     def show(self, view: Callable[[Choice], object]) -> None:
         """``view``: Choice → a figure, a frame, a Markdown or any text. A cell executed again draws anew."""
@@ -306,6 +320,7 @@ class Explorer:
         if {"start_s", "stop_s"} & rest.keys():
             self._check_time(now)
         self.choice = now
+        self._follow()
         for view, place in self._views.values():
             if place is not None:
                 shown = _drawn_or_why_not(view, self.choice)
@@ -334,7 +349,8 @@ class Explorer:
             return said
         from kvstudy.present.choosers import choosers
 
-        self._choosers = self._choosers or choosers(self, self._choices)
+        if self._choosers is None:
+            self._choosers, self._follow = choosers(self, self._choices)
         bundle = self._choosers._repr_mimebundle_()
         return said | (bundle[0] if isinstance(bundle, tuple) else bundle)
 

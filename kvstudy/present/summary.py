@@ -506,9 +506,15 @@ def interventions(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _longest_first(ran: pd.Series) -> str:
+    """Six of them, each once, and how many more there were."""
+    texts = list(dict.fromkeys(ran))
+    return "; ".join(texts[:6]) + (f"; and {len(texts) - 6} more" if len(texts) > 6 else "")
+
+
 def slowest_seconds(tables: Tables, limit_us: float, rows: int = 20) -> pd.DataFrame:
     """The seconds with most slow answers, and what ran in each."""
-    aligned = tail.alignment(tables, limit_us)
+    aligned = tail.alignment(tables, limit_us).sort_values("duration_ms", ascending=False)
     named = [
         tail.NO_EVENT
         if row.kind == tail.NO_EVENT
@@ -518,7 +524,7 @@ def slowest_seconds(tables: Tables, limit_us: float, rows: int = 20) -> pd.DataF
     seconds = (
         aligned.assign(ran=named)
         .groupby(["run_id", "second", "slow"], as_index=False)["ran"]
-        .agg(lambda ran: "; ".join(sorted(set(ran))[:6]))
+        .agg(_longest_first)
     )
     seconds = seconds.sort_values("slow", ascending=False).head(rows)
     seconds["slow"] = seconds["slow"].map(words.count)

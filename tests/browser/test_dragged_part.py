@@ -110,6 +110,13 @@ def test_a_part_can_be_typed_and_left_again(page):
     ]
     cells = page.find_elements(By.CSS_SELECTOR, ".moment .lists td:first-child")
     assert cells and all(0.9 < float(cell.text.split()[0]) < 5 for cell in cells)
+    for begin_s, end_s, shown in (
+        ("3.50", "4.50", "3.50 – 4.50 s"),
+        ("1.00", "2.00", "1.00 – 2.00 s"),
+        ("", "4.00", "1.00 – 4.00 s"),
+    ):
+        type_part(page, begin_s, end_s)
+        assert part_text(page).startswith(shown), "typed, and not turned round"
     page.find_element(By.CSS_SELECTOR, ".moment .whole").click()
     assert part_text(page).startswith("The whole run")
 

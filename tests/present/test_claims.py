@@ -134,6 +134,21 @@ def test_unchanged_is_not_said_by_a_duet_of_which_a_side_lost_more(reports, monk
     assert told["why"].str.contains("a side lost a larger share of its rounds").any() == lost
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (1.02, 1.09, verdicts.REPRODUCED),
+        (1.02, 1.11, verdicts.CANNOT_TELL),
+        (1.11, 1.2, verdicts.NOT_REPRODUCED),
+    ],
+)
+def test_unchanged_is_refuted_only_by_an_interval_that_lies_outside(reports, monkeypatch, low, high, said):
+    row = answered(workload="get", ratio=(low * high) ** 0.5, low=low, high=high, word="slower")
+    monkeypatch.setattr(claims.option_duets, "answers", lambda _duets: row)
+    judged = claims.judge(reports, empty_tables()).set_index("claim")
+    assert judged.loc["r3-get-unchanged", "verdict"] == said
+
+
 def test_of_a_duet_of_few_launches_launches_are_asked_for(reports, monkeypatch):
     row = answered(word="cannot tell", low=0.0, high=math.inf, runs_before=3)
     monkeypatch.setattr(claims.option_duets, "answers", lambda _duets: row)

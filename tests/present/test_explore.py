@@ -2,9 +2,11 @@
 them where nobody can choose."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from IPython.display import Markdown
@@ -183,6 +185,7 @@ def test_every_axis_of_the_notebooks_views_has_words_and_a_unit_where_it_has_one
     views = [cell.source for cell in notebook.cells if "px." in cell.source and "at.show" in cell.source]
     assert len(views) >= 6
     for view in views:
+        view = view.replace("x=now.along", 'x="offered_rate_rps"')
         axes = re.findall(r'^\s+[xy]="(\w+)"', view, re.MULTILINE)
         assert len(axes) == 2 and "labels=explore.AXES" in view and not set(axes) - set(explore.AXES), view
         for column in axes:
@@ -218,6 +221,51 @@ def test_a_choice_that_does_not_exist_leaves_the_one_before(at, places, asked, m
     with pytest.raises(KvstudyError, match=message):
         at.choose(**asked)
     assert at.choice is before and len(places[0].drawn) == 1
+
+
+def test_choosers_follow_what_is_chosen_by_a_call(at, choices, places):
+    at._repr_mimebundle_()
+    at.show(lambda now: now.title)
+    experiment, variant, run, percentile, seconds = at._choosers.children
+    at.choose(percentile=97.5, start_s=1.5, stop_s=3)
+    assert (percentile.value, seconds.value, at.choice.start_s) == (97.5, (1, 3), 1.5)
+    other = choices.variants(experiment.value)[0]
+    assert other != variant.value
+    at.choose(variant=other)
+    assert (variant.value, run.value) == (other, at.choice.run_id) and run.value in run.options
+    assert len(places[0].drawn) == 3, "each choice draws once"
+
+
+def test_profiled_runs_are_no_repeats(at):
+    now = at.choice
+    profiled = now.runs.loc[now.runs["profiled"], "run_id"]
+    assert len(profiled)
+    rows = now.tables.percentiles
+    of_another = rows[rows["run_id"].isin(now.percentiles["run_id"].head(1))]
+    with_latency = pd.concat([rows, *(of_another.assign(run_id=one) for one in profiled)], ignore_index=True)
+    drawn = replace(now, tables=now.tables.but(percentiles=with_latency)).by_rate
+    assert not set(drawn["run_id"]) & set(profiled) and len(drawn) == len(now.by_rate)
+
+
+def test_a_percentile_with_too_few_samples_beyond_it_is_not_shown(at):
+    at.choose(percentile=99.998)
+    assert at.choice.by_rate["latency_us"].isna().all() and at.choice.seconds["at_us"].isna().all()
+    at.choose(percentile=100.0)
+    assert at.choice.seconds["at_us"].notna().all(), "the maximum is a fact"
+    few = at.choice.part_and_rest.query("percentile >= 99.99")
+    assert len(few) and few["latency_us"].isna().all()
+
+
+def test_closed_loops_are_drawn_by_their_connections(at):
+    now = at.choice
+    closed = now.tables.runs.assign(offered_rate_rps=float("nan"), closed_loop=True)
+    none_is_paced = replace(now, tables=now.tables.but(runs=closed))
+    assert (now.along, now.not_along) == ("offered_rate_rps", "")
+    assert (none_is_paced.along, none_is_paced.not_along) == ("connections", "")
+    some = now.tables.runs.assign(
+        offered_rate_rps=now.tables.runs["offered_rate_rps"].mask(np.arange(len(now.tables.runs)) < 3)
+    )
+    assert replace(now, tables=now.tables.but(runs=some)).not_along == "; without 3 of closed loops"
 
 
 def test_any_percentile_has_a_latency_of_every_run(at):

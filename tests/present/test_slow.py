@@ -168,6 +168,19 @@ def test_the_tables_name_what_ran_in_the_slowest_seconds(planted):
     assert causes_as_text(tail.causes(planted, limit_us))["event"].iloc[-1] == tail.NO_EVENT
 
 
+def test_the_longest_that_ran_in_a_second_is_named_whatever_else_did(planted):
+    limit_us = tail.threshold_us(planted, 99)
+    events = planted.events
+    pause = events[events["duration_ms"] == 60.0].iloc[[0]]
+    others = [pause.assign(kind="wal_sync", duration_ms=2.0 + number / 10) for number in range(8)]
+    more = replace(
+        planted, events=pd.concat([events, *others, pause.assign(kind="compaction", duration_ms=90.0)])
+    )
+    texts = slowest_seconds(more, limit_us)["in that second"]
+    crowded = texts[texts.str.contains("more")].iloc[0]
+    assert crowded.startswith("compaction 90.0 ms; GC pause 60.0 ms") and crowded.endswith("; and 4 more")
+
+
 def test_without_slow_answers_the_charts_say_so():
     empty = empty_tables()
     assert "Nothing to draw" in slow_time_line(empty, np.inf).layout.title.text

@@ -5,7 +5,9 @@
 The bootstrap resamples runs and cuts percentiles. A plain cut of few runs is a little too narrow (resampling
 n runs understates their variance by (n-1)/n), so the cuts are moved out by that factor: Davison and Hinkley,
 "Bootstrap Methods and their Application" (1997), section 2.3; Hesterberg, The American Statistician 69
-(2015), section 4.
+(2015), section 4. Where a cut falls between two runs it may still be too narrow (of seven runs it holds the
+median in 87 of 100 cases), so the interval reaches at least as far as that of interpolated order statistics:
+Hettmansperger and Sheather, Statistics & Probability Letters 4 (1986).
 """
 
 import math
@@ -38,7 +40,27 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
         return Interval(float(runs[0]), math.nan, math.nan, 1)
     medians = _resampled_medians(runs[None, :], _generator())[0]
     low, high = np.quantile(medians, _tails(len(runs), confidence))
-    return Interval(float(np.median(runs)), float(low), float(high), len(runs))
+    least, most = _between_orders(runs, confidence)
+    return Interval(float(np.median(runs)), min(float(low), least), max(float(high), most), len(runs))
+
+
+def _between_orders(ordered: np.ndarray, confidence: float) -> tuple[float, float]:
+    """The first and last run where these are not as sure; else between the two runs whose intervals are more
+    and less so."""
+    count = len(ordered)
+
+    def covered(place: int) -> float:
+        """How often the runs at this place from both ends hold the median between them."""
+        return 1 - 2 * float(special.bdtr(place - 1, count, 0.5))
+
+    place = next((one for one in range(count // 2, 0, -1) if covered(one) >= confidence), 0)
+    if place == 0:
+        return float(ordered[0]), float(ordered[-1])
+    part = (covered(place) - confidence) / (covered(place) - covered(place + 1))
+    inwards = (count - place) * part / (place + (count - 2 * place) * part)
+    low = (1 - inwards) * ordered[place - 1] + inwards * ordered[place]
+    high = (1 - inwards) * ordered[count - place] + inwards * ordered[count - place - 1]
+    return float(low), float(high)
 
 
 def _resampled_medians(runs: np.ndarray, generator: np.random.Generator) -> np.ndarray:

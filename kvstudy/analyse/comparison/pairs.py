@@ -64,12 +64,14 @@ def pair(
     low, high = (math.nan, math.nan) if few else _interval(*logs, confidence)
     ratio = float(np.median(second) / np.median(first))
     steps = slack(float(np.median(first)), float(np.median(second)), resolution)
+    # Nor is it the same where the ratio itself is as much: medians of two groups part further than means.
+    parted = abs(math.log(ratio)) >= math.log1p(same_within) - steps
     return Pair(
         ratio,
         low if few else min(ratio, low) * math.exp(-steps),
         high if few else max(ratio, high) * math.exp(steps),
         _p_beyond(*logs, steps),
-        float(same_p(*logs, same_within, steps)[0]),
+        1.0 if parted else float(same_p(*logs, same_within, steps)[0]),
         same_within,
         pooled_noise(*logs),
         len(first),

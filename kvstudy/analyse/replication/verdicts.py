@@ -174,7 +174,7 @@ def verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         same = _within(low, high, 1 / NEAR, NEAR)
         if measured.flattered and same == REPRODUCED:
             return CANNOT_TELL
-        return same if same == REPRODUCED or measured.word == CANNOT_TELL else NOT_REPRODUCED
+        return same
     if rule.kind == "differs":
         return _OPPOSITE[_within(low, high, claim.value / NEAR, claim.value * NEAR)]
     if rule.kind in ("rises", "falls"):

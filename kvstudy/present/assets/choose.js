@@ -129,7 +129,7 @@ window.kvstudyPanels = (() => {
       const select = document.createElement('select');
       values.forEach((value) => select.add(new Option(value, value)));
       select.addEventListener('change', () => {
-        const wanted = [...parts[+plot.dataset.panel || 0]];
+        const wanted = [...parts[+(plot.dataset.panel ?? plot.dataset.last ?? 0)]];
         wanted[place] = select.value;
         all.setAttribute('aria-pressed', 'false');
         show(nearest(parts, wanted, place));

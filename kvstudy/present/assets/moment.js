@@ -220,8 +220,19 @@
       draw();
       choose(0, state.run.end_s);
     });
-    const chooseTyped = () => choose(+fromInput.value, +toInput.value);
-    [fromInput, toInput].forEach((input) => input.addEventListener('change', chooseTyped));
+    // Who types a begin behind the end moves the part, and does not turn it round; of an empty field the time
+    // before stands.
+    const chooseTyped = (input) => {
+      let [from, to] = [fromInput, toInput].map((one) => (one.value === '' ? NaN : +one.value));
+      if (Number.isNaN(from)) from = state.from;
+      if (Number.isNaN(to)) to = state.to;
+      const length = state.to - state.from;
+      if (from >= to && input === fromInput) to = from + length;
+      else if (from >= to) from = to - length;
+      choose(from, to);
+      if (plot.on) Plotly.relayout(plot, { selections: [] });
+    };
+    [fromInput, toInput].forEach((input) => input.addEventListener('change', () => chooseTyped(input)));
     at('.whole').addEventListener('click', () => {
       choose(0, state.run.end_s);
       if (plot.on) Plotly.relayout(plot, { selections: [] });

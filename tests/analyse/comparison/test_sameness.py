@@ -3,6 +3,7 @@
 import numpy as np
 from statsmodels.stats.weightstats import ttost_ind
 
+from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.sameness import same_p
 
 
@@ -33,3 +34,12 @@ def test_of_few_and_many_runs_hardly_a_page_says_falsely_that_they_are_the_same(
         after = random.normal(np.log1p(0.05), 0.03, (*shape, runs_after))
         p = same_p(before, after, 0.05).reshape(400, 24)
         assert (p.min(axis=1) <= 0.05 / 24).sum() <= 32
+
+
+def test_nothing_is_the_same_whose_ratio_is_printed_beyond_the_margin():
+    """Two groups of runs: the means are close, the medians 8 % apart."""
+    before = np.repeat([1.0, 1.08], [8, 7]) * np.linspace(0.999, 1.001, 15)
+    after = np.repeat([1.0, 1.08], [7, 8]) * np.linspace(0.999, 1.001, 15)
+    found = pair(before, after, 0.1)
+    assert found.ratio > 1.07 and found.p_same < 0.05
+    assert pair(before, after, 0.05).p_same == 1
