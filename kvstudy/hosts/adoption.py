@@ -9,6 +9,7 @@ import ctypes
 import os
 import sys
 from contextlib import suppress
+from typing import ClassVar
 
 import psutil
 
@@ -18,13 +19,21 @@ PR_SET_CHILD_SUBREAPER = 36
 END_TIMEOUT_S = 5.0
 
 
+def become_parent_of_orphans() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 class Adoption:
-    """Made before a process is started."""
+    """Made before a process is started. Of two sides nobody can tell whose an escaped process is: the last
+    that ends ends them."""
+
+    _going_on: ClassVar[list["Adoption"]] = []
 
     def __init__(self):
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        become_parent_of_orphans()
         self._before = {child.pid for child in _below_us()}
+        self._going_on.append(self)
 
     def escaped(self) -> list[psutil.Process]:
         """Processes below us that were started since, and are in no session of an OwnedProcess."""
@@ -35,7 +44,13 @@ class Adoption:
         ]
 
     def end_escaped(self) -> list[int]:
-        """Ends them, orderly, then by force. Their numbers."""
+        """Ends them, orderly, then by force. Their numbers. They are left to another side that goes on."""
+        if self in self._going_on:
+            self._going_on.remove(self)
+        if self._going_on:
+            for other in self._going_on:
+                other._before &= self._before
+            return []
         found = left = self.escaped()
         for act in (psutil.Process.terminate, psutil.Process.kill):
             for process in left:

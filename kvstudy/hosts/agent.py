@@ -26,8 +26,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from kvstudy.errors import KvstudyError, in_words
 from kvstudy.hosts import ship, wire
+from kvstudy.hosts.adoption import become_parent_of_orphans
 from kvstudy.hosts.folder import claim
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.lease import Lease
@@ -35,6 +38,7 @@ from kvstudy.hosts.session import Session
 from kvstudy.hosts.version import versions
 
 SILENCE_S = 12.0
+ORDERLY_S = 2.0  # for what runs here when it ends: who waits for it waits 5 s (agent_process.py)
 PIECE_BYTES = 4 << 20
 DISK_IS_FULL_BYTES = 64 << 10
 
@@ -47,6 +51,7 @@ class Agent:
         self._answers = os.fdopen(os.dup(1), "wb")
         self._answering = threading.Lock()
         self._last_frame = time.monotonic()
+        become_parent_of_orphans()
         os.dup2(2, 1)  # what is printed is no answer
 
     def serve(self) -> None:
@@ -87,7 +92,12 @@ class Agent:
         """Of this process too, also in the middle of a method, and whatever fails on the way: while it is
         there nobody else gets the host."""
         try:
-            self._session.end_children()
+            self._session.end_children(ORDERLY_S)
+            for child in psutil.Process().children(
+                recursive=True
+            ):  # who left its session is ours, as an orphan
+                with suppress(psutil.Error):
+                    child.kill()
             drop_scratch(self._folder)
             self._session.__exit__()
         finally:

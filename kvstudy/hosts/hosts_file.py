@@ -38,6 +38,19 @@ def cores_in(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _on_hosts(value: str) -> str:
+    """A path there, where whoever reads it may stand anywhere; or a program's name."""
+    if "/" in value and not value.startswith(("/", "~/")):
+        raise ValueError(f"not from the root of the hosts, nor from a home: {value!r}; write /… or ~/…")
+    return value
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+        raise ValueError(f"not a name of a host: {value!r}; letters, digits, dots, - and _")
+    return value
+
+
 class Ssh(Part):
     """``python``: of an environment on the hosts that has this kvstudy; ``options``: of ssh, as in
     ``["-o", "StrictHostKeyChecking=no"]``. What is left out is what ~/.ssh/config says."""
@@ -45,7 +58,7 @@ class Ssh(Part):
     user: str | None = None
     key: str | None = None
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    python: str = "python3"
+    python: Annotated[str, AfterValidator(_on_hosts)] = "python3"
     options: list[str] = []
 
 
@@ -70,8 +83,8 @@ def _of_scheduler(value: str) -> str:
 class HostsFile(Part):
     scheduler: Annotated[str, AfterValidator(_of_scheduler)] | None = None
     ssh: Ssh | None = None
-    folder: str = "~/.cache/kvstudy"
-    hosts: dict[str, HostEntry]
+    folder: Annotated[str, AfterValidator(_on_hosts)] = "~/.cache/kvstudy"
+    hosts: dict[Annotated[str, AfterValidator(_name)], HostEntry]
 
     @classmethod
     def load(cls, path: Path) -> "HostsFile":

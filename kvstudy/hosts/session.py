@@ -16,6 +16,7 @@ import fcntl
 import json
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -28,6 +29,7 @@ from kvstudy.hosts.process import session_of, wait_until
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 START_TOLERANCE_S = 1.0
+ORDERLY_S, KILLED_S = 5.0, 5.0  # for what ends by itself when it is asked to, and for what is killed
 HOLDER_TIMEOUT_S = 1.0
 
 
@@ -86,7 +88,7 @@ class Session:
             self.ended_orphans = [
                 child["pid"]
                 for child in before["children"]
-                if _end(child["pid"], child["started"], same_boot)
+                if _end([(child["pid"], child["started"])], same_boot)
             ]
         memory_group.drop_left_behind()
         self._write()
@@ -98,10 +100,12 @@ class Session:
         finally:
             self._lock.close()
 
-    def end_children(self) -> None:
-        """Ends every child that is still registered: one whose creator was interrupted before he knew it."""
-        for pid, started in list(self._children.items()):
-            _end(pid, started)
+    def end_children(self, orderly_s: float = ORDERLY_S) -> None:
+        """Ends every child that is still registered: one whose creator was interrupted before he knew it. All
+        at once, by force those that take longer."""
+        children = list(self._children.items())
+        _end(children, orderly_s=orderly_s)
+        for pid, _ in children:
             self._children.pop(pid, None)
 
     def registered(self, pid: int, alive: bool) -> None:
@@ -196,15 +200,19 @@ def _is_a_stranger(pid: int, started: float) -> bool:
     return False
 
 
-def _end(leader: int, started: float, same_boot: bool = True) -> bool:
-    """Ends an orphan and its session: orderly, then by force. True when there was one."""
-    if not (left := _left(leader, started, same_boot)):
+def _end(children: Sequence[tuple[int, float]], same_boot: bool = True, orderly_s: float = ORDERLY_S) -> bool:
+    """Ends orphans, as leader and when it started, and their sessions: orderly, then by force. True when
+    there was one."""
+
+    def left() -> list[psutil.Process]:
+        return [process for leader, started in children for process in _left(leader, started, same_boot)]
+
+    if not left():
         return False
-    for number, time_s in ((signal.SIGCONT, 0), (signal.SIGTERM, 5), (signal.SIGKILL, 5)):
-        for process in left:
+    for number, time_s in ((signal.SIGCONT, 0), (signal.SIGTERM, orderly_s), (signal.SIGKILL, KILLED_S)):
+        for process in left():
             with suppress(psutil.Error):
                 process.send_signal(number)
-        if wait_until(lambda: not _left(leader, started, same_boot), time_s):
+        if wait_until(lambda: not left(), time_s):
             break
-        left = _left(leader, started, same_boot)
     return True

@@ -26,6 +26,7 @@ from kvstudy.plan.comparison import Comparison
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, workloads_root
 from kvstudy.subject.builds import Build
+from kvstudy.subject.protocol import Subject
 
 LOADGEN = "loadgen"
 
@@ -172,9 +173,14 @@ class Needs:
         files += [*self._scripts, loadgen_binary(self._root)]
         if is_service:
             files += [path for one in self._artifacts.subjects.values() for path in one.products]
+            files += [path for one in self._artifacts.subjects.values() for path in self._own_of(one)]
             files += [one.jar for one in self._artifacts.builds.values()]
             files += [profiler_library(self._root), jfr_converter_jar(self._root)]
-        return [path for path in files if path.is_file()]
+        return list(dict.fromkeys(path for path in files if path.is_file()))
+
+    def _own_of(self, subject: Subject) -> list[Path]:
+        """What a command names in the project: its jar, its configuration. All else has to be there."""
+        return [path for path in subject.named if path.is_relative_to(self._root)]
 
 
 class _RemoteMember(Member):

@@ -126,10 +126,14 @@ class Run:
         self._machine = self._crew.begin(
             self._planned, folder.path("x").parent, folder.run_id, self._configuration.awake
         )
-        self._pinning = self._crew.pinning(
-            self._configuration.threads,
-            self._configuration.cores,
-            "service and generators on hosts of their own",
+        self._pinning = (
+            Pinning(None, None, "not pinned: what runs at an address is not ours to give cores to")
+            if self._configuration.spec.url
+            else self._crew.pinning(
+                self._configuration.threads,
+                self._configuration.cores,
+                "service and generators on hosts of their own",
+            )
         )
         if not self._crew.is_here:
             self._tools = self._service.tools()

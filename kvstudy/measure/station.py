@@ -205,6 +205,8 @@ class Station(BaseStation):
         }
 
     def end(self) -> None:
+        if self._subject:  # of a run that ended before it heard that this was launched
+            self._subject.stop()
         super().end()
         for name in self._artifacts.subject(self._configuration).scratch if self._artifacts.subjects else ():
             (self._folder / name).unlink(missing_ok=True)

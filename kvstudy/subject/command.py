@@ -102,6 +102,10 @@ class Command:
         """Without what lies in folders that it needs, in which it may write."""
         return tuple(self._files_started())
 
+    @property
+    def named(self) -> tuple[Path, ...]:
+        return tuple(self._files_named())
+
     def _files_named(self) -> Iterator[Path]:
         yield from self._files_started()
         for needed in self.spec.needs or []:
@@ -241,6 +245,7 @@ class LiveCommand:
                 f"pid={min(holders)}: service does not serve on the port that it is given"
             )
         self._is_seen = bool(holders) or not CAN_SEE_PORTS
+        self._holders = holders
         if self._command.jdk and not self._place.filling:
             self._recording = jvm.Attached(
                 self._command.jdk, self._jvm_pid(), self._place.file(jvm.RECORDING)
@@ -308,7 +313,8 @@ class LiveCommand:
         return replace(found, counters=self._scraper.counters) if self._scraper else found
 
     def _jvm_pid(self) -> int:
-        for pid in self._members:
+        """The one that serves; a launcher may be a JVM too, as Maven's is."""
+        for pid in sorted(self._members, key=lambda pid: pid not in self._holders):
             if is_jvm(pid):
                 return pid
         raise RunFailed(f"subject says jvm: true, but none of its processes is a JVM: {self._command.name}")

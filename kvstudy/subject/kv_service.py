@@ -48,6 +48,7 @@ class OurProgram:
     """A jar of ours as a subject."""
 
     keeps_data = False
+    named: tuple[Path, ...] = ()
     scratch = (jvm.RECORDING,)
     orderly_exits = (0,)
     memory_bytes: int | None = None  # of its memory group, where it gets one

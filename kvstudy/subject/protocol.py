@@ -108,8 +108,8 @@ class Subject(Protocol):
     """What is to be measured. ``keeps_data``: what is written to it can be read back; ``scratch``: files of
     its place in the run folder that are not kept (they have become evidence); ``products``: what it starts of
     this tree's build, to be no older than its sources; ``watched``: the files that its digest is of, to be
-    the same from the first run to the last; ``digest_name``: under which a run notes the
-    digest."""
+    the same from the first run to the last; ``named``: files that somebody else's command names, its own
+    among them; ``digest_name``: under which a run notes the digest."""
 
     name: str
     digest_name: str
@@ -117,6 +117,7 @@ class Subject(Protocol):
     scratch: tuple[str, ...]
     products: tuple[Path, ...]
     watched: Sequence[Path]
+    named: Sequence[Path]
 
     def check(self, profiled: bool) -> None:
         """KvstudyError, before anything is started: what is not there, and the command that makes it."""

@@ -37,6 +37,8 @@ class Address:
     digest = None
     keeps_data = True
     products: tuple[Path, ...] = ()
+    watched: tuple[Path, ...] = ()  # of what runs elsewhere nobody knows
+    named: tuple[Path, ...] = ()
 
     def __init__(self, spec: SubjectSpec, root: Path, jdk: Jdk | None):
         self.spec, self.root, self.jdk = spec, root, jdk

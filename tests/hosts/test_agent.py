@@ -47,9 +47,11 @@ class Keeper:
     def fail(self) -> None:
         raise RunFailed("service died", "look at its log")
 
-    def start(self) -> int:
+    def start(self, *argv: str) -> int:
         return OwnedProcess(
-            ["sleep", "100"], stderr_path=self._here.work / "log", registered=self._here.registered
+            list(argv) or ["sleep", "100"],
+            stderr_path=self._here.work / "log",
+            registered=self._here.registered,
         ).pid
 
     def wait_for(self, word: str) -> bool:
@@ -62,10 +64,10 @@ class Keeper:
         agent.SILENCE_S = seconds
 
     def end_when_there_is(self, path: str) -> None:
-        agent.Session.end_children = lambda _session: wait_until(Path(path).exists, 60)
+        agent.Session.end_children = lambda *_: wait_until(Path(path).exists, 60)
 
     def fail_to_end(self) -> None:
-        def fail(_session):
+        def fail(*_):
             raise OSError("no space left on device")
 
         agent.Session.end_children = fail
@@ -205,6 +207,25 @@ def test_nothing_that_was_started_outlives_the_agent(tmp_path, end):
         else:
             host.end()
         assert wait_until(lambda: is_gone(child), 10)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "trap '' TERM; echo $$ >{pid}; while :; do sleep 0.2; done",
+        "setsid sh -c 'echo $$ >{pid}; exec sleep 100' & exec sleep 100",
+    ],
+    ids=["heeds no signal", "left its session"],
+)
+def test_what_is_slow_to_end_or_left_its_session_ends_with_the_agent_too(tmp_path, program):
+    pid = tmp_path / "pid"
+    with host_at(tmp_path / "there") as host:
+        host.renew()
+        host.stationed(Keeper, 0).start("sh", "-c", program.format(pid=pid))
+        assert wait_until(lambda: pid.is_file() and pid.read_text().strip(), 10)
+        host.end()
+    assert wait_until(lambda: is_gone(int(pid.read_text())), 10)
+    assert not (tmp_path / "there" / "session.json").exists()
 
 
 def test_a_host_whose_agent_was_killed_is_lost_and_can_be_had_again(host):

@@ -42,6 +42,17 @@ def test_file_says_who_does_what_and_on_which_cores(tmp_path):
         ("hosts:", "scheduler: tcp://h:1\nhosts:", "not both"),
         ("ssh: {user: perf}", "scheduler: http://h:1", "hosts.yaml:2: scheduler: not the address of a Dask"),
         ("ssh: {user: perf}", "scheduler: 10.0.0.1:8786", "write tcp://10.0.0.1:8786"),
+        (
+            "user: perf",
+            "python: kv/.venv/bin/python",
+            "hosts.yaml:2: ssh.python: not from the root of the hosts",
+        ),
+        (
+            "ssh: {user: perf}",
+            "folder: scratch/kv\nssh: {user: perf}",
+            "folder: not from the root of the hosts",
+        ),
+        ("  a:", "  my host:", "not a name of a host: 'my host'"),
     ],
 )
 def test_a_mistake_is_named_by_file_line_and_key(tmp_path, old, new, said):

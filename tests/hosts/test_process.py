@@ -193,7 +193,7 @@ def test_of_two_that_begin_while_a_thirds_orphans_are_being_ended_one_measures(t
     (tmp_path / "session.json").write_text(json.dumps(stale))
     is_ending, may_end = threading.Event(), threading.Event()
 
-    def end_slowly(*_orphan) -> bool:
+    def end_slowly(*_orphan, **_how) -> bool:
         is_ending.set()
         return may_end.wait(20)
 

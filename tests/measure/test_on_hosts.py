@@ -9,6 +9,8 @@ from trial import configuration, trial
 from kvstudy.errors import ExperimentError
 from kvstudy.measure.on_hosts import Needs
 from kvstudy.plan.run_plan import Plan, PlannedRun
+from kvstudy.plan.subject import SubjectSpec
+from kvstudy.subject.command import Command
 
 
 class Host:
@@ -26,11 +28,21 @@ class Host:
         pass
 
 
-def brought(root, script, is_service=False) -> set[str]:
+def brought(root, script, is_service=False, subjects=()) -> set[str]:
     plan = Plan(trial(), [PlannedRun(replace(configuration(), script=script), 1, 1, 7)])
     host = Host()
-    Needs(plan, SimpleNamespace(builds={}, subjects={}), root, None).member(host, is_service)
+    Needs(plan, SimpleNamespace(builds={}, subjects=dict(enumerate(subjects))), root, None).member(
+        host, is_service
+    )
     return host.files
+
+
+def test_what_a_command_names_in_the_project_is_on_the_services_host_alone(root):
+    words = ["sh", "my/notes.txt", "--config=other/not.lua", "/etc/hostname", "{port}"]
+    subject = Command(SubjectSpec.model_validate({"command": words}), root, None)
+    there = {"experiments/workloads/put.lua"}
+    assert brought(root, None, False, [subject]) == there
+    assert brought(root, None, True, [subject]) == there | {"my/notes.txt", "other/not.lua"}
 
 
 @pytest.fixture

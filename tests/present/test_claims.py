@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -459,3 +460,18 @@ def test_claims_of_an_experiment_as_a_whole_are_of_its_runs_at_every_rate():
     )
     found = rules.RULES["r4-syscalls"].measure(both)
     assert found.runs == 2 and found.mixed == ""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.4, 0.6, verdicts.REPRODUCED),
+        (0.95, 0.99, verdicts.NOT_REPRODUCED),
+        (0.72, 0.8, verdicts.NOT_REPRODUCED),
+        (0.6, 0.9, verdicts.CANNOT_TELL),
+    ],
+)
+def test_a_rate_is_halved_only_where_the_proportion_is_near_a_half(low, high, said):
+    claim = SimpleNamespace(mistaken="no", claim="r4-doubling", value=0.5)
+    measured = Measured((low + high) / 2, low, high, 6)
+    assert verdicts.verdict(claim, rules.RULES["r4-doubling"], measured) == said

@@ -1,11 +1,12 @@
 """A small HTTP service that nobody here measures for its speed: PUT, GET and DELETE of ``/<key>`` in a
 directory, and ways to misbehave.
 
-foreign.py PORT DIR [daemonise | ignores-term | answers-500 | forgets | says-it-early]
+foreign.py PORT DIR [daemonise | ignores-term | answers-500 | forgets | says-it-early | keeps-a-helper]
 """
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -78,6 +79,10 @@ if "daemonise" in FAULTS:
     os.setsid()
 if "ignores-term" in FAULTS:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "keeps-a-helper" in FAULTS:
+    helper = subprocess.Popen(["sleep", "100"], start_new_session=True)
+    FOLDER.with_name("helper").write_text(str(helper.pid))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0 if helper.poll() is None else 3))
 if "says-it-early" in FAULTS:
     print(f"serving on port {PORT}", flush=True)
     time.sleep(0.5)

@@ -15,6 +15,7 @@ import pytest
 from kvstudy.errors import KvstudyError, RunFailed, ToolMissing
 from kvstudy.hosts.process import wait_until
 from kvstudy.plan.subject import SubjectSpec
+from kvstudy.subject import command as command_module
 from kvstudy.subject.command import Command, free_port
 from kvstudy.subject.evidence.process import is_own, listeners
 from kvstudy.subject.jdk import Jdk
@@ -116,6 +117,29 @@ def test_two_commands_are_alive_at_once_with_directories_ports_and_files_of_thei
         }
     finally:
         assert [subject.stop() for subject in subjects] == [None, None]
+
+
+def test_who_left_the_session_of_one_side_is_not_ended_with_the_other(place, tmp_path):
+    """Each side ends with 3 where its helper is gone; whose an escaped process is nobody can tell."""
+    (tmp_path / "other").mkdir()
+    places = [
+        Place(place.store, place.folder, named="a.{}".format),
+        Place(tmp_path / "other", place.folder, named="b.{}".format),
+    ]
+    subjects = [command(one, "keeps-a-helper").launch(one) for one in places]
+    helpers = [int((one.store / "helper").read_text()) for one in places]
+    assert [subject.stop() for subject in subjects] == [None, None]
+    assert wait_until(lambda: not any(map(psutil.pid_exists, helpers)), 10), "and both end in the end"
+
+
+def test_the_jvm_that_serves_is_recorded_and_not_the_one_that_launched_it(place, monkeypatch):
+    monkeypatch.setattr(command_module, "is_jvm", lambda _pid: True)
+    launcher = ["sh", "-c", f"{sys.executable} {FOREIGN} $0 '{place.store}' & wait", "{port}"]
+    live = command(place, command=launcher).launch(place)
+    try:
+        assert live._jvm_pid() in listeners(int(live.url.rpartition(":")[2]), "127.0.0.1")
+    finally:
+        live.stop()
 
 
 def test_a_file_is_written_for_it_with_port_and_directory_in_their_places(place):

@@ -153,6 +153,7 @@ RULES: dict[str, Rule] = {
         lambda tables: ratio_of(
             found_rate("put", "report-4", 16)(tables), found_rate("put", "report-4", 8)(tables)
         ),
+        "proportion",
         note="ours: the knees of the two searches, lowest and highest that they leave open",
     ),
     "r4-syscalls": Rule(

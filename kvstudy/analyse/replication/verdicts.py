@@ -11,6 +11,7 @@ what is claimed (``rules`` has one for each claim):
 
     number      ours, with its whole interval, lies within a factor of two of it: another machine, JVM and
                 generator stand between them
+    proportion  of two rates of one machine: as number, within a factor of √2
     held        a rate was held if the median achieved rate, with its whole interval, is 99 % of it; "not
                 held" the other way round
     ratio       the comparison over runs says the same word, faster or slower; "faster": it says faster,
@@ -47,6 +48,8 @@ REPRODUCED, NOT_REPRODUCED, MISTAKEN, UNPROVEN, NOT_MEASURED = (
 )
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, CANNOT_TELL, MISTAKEN, UNPROVEN, NOT_MEASURED)
 FACTOR = 2.0
+# Of two rates of one machine, of which a factor of two around a half would reach to no change at all.
+PROPORTION = math.sqrt(2)
 NEAR = 1.1
 SHARE_POINTS = 5.0
 
@@ -151,7 +154,7 @@ def verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         return UNPROVEN
     if rule is None or measured is None:
         return NOT_MEASURED
-    if measured.decides_nothing or (measured.word == CANNOT_TELL and rule.kind == "number"):
+    if measured.decides_nothing or (measured.word == CANNOT_TELL and rule.kind in ("number", "proportion")):
         return CANNOT_TELL
     low, high = measured.bounds
     if math.isnan(measured.high) and not math.isnan(
@@ -181,9 +184,11 @@ def verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         if (measured.value > NEAR and low > 1) or (measured.value < 1 / NEAR and high < 1):
             return REPRODUCED if (measured.value > 1) == (rule.kind == "rises") else NOT_REPRODUCED
         return CANNOT_TELL
-    least, most = {"at least": (claim.value, math.inf), "hardly any": (-math.inf, 1.0)}.get(
-        rule.kind, (claim.value / FACTOR, claim.value * FACTOR)
-    )
+    least, most = {
+        "at least": (claim.value, math.inf),
+        "hardly any": (-math.inf, 1.0),
+        "proportion": (claim.value / PROPORTION, claim.value * PROPORTION),
+    }.get(rule.kind, (claim.value / FACTOR, claim.value * FACTOR))
     return _within(low, high, least, most)
 
 

@@ -15,8 +15,8 @@ from simulation import FOLDER, Simulation
 
 from kvstudy.analyse import validity
 from kvstudy.analyse.answers.factors import Ends, between_ends
-from kvstudy.analyse.comparison.families import CHART
-from kvstudy.analyse.comparison.pairs import pair
+from kvstudy.analyse.comparison.families import CHART, holm
+from kvstudy.analyse.comparison.pairs import difference_p, pair
 from kvstudy.analyse.comparison.words import ALPHA, DIFFERENT, FAVOURABLE, SAME
 from kvstudy.analyse.configuration import INVALID, RATE, comparisons, configured, with_words
 from kvstudy.analyse.tables import load, rebuild
@@ -211,6 +211,23 @@ def fail_alike(of: Sequence[Evidence]):
     return count
 
 
+def read_again(readings: int):
+    """Pages of PER_PAGE comparisons where nothing differs, read after RUNS runs a side, after as many more,
+    and so on: how many said a difference at any time."""
+
+    def count(generator: np.random.Generator, trials: int) -> int:
+        wrong = 0
+        for _ in range(trials):
+            first, second = generator.standard_normal((2, PER_PAGE, readings * RUNS))
+            wrong += any(
+                min(holm(difference_p(first[:, :runs], second[:, :runs]))) <= ALPHA
+                for runs in range(RUNS, readings * RUNS + 1, RUNS)
+            )
+        return wrong
+
+    return count
+
+
 def just_not_the_same(generator: np.random.Generator, trials: int) -> int:
     """A true difference of just 5 %: how often it is called the same within 5 %."""
     noise = [0.005, 0.02, 0.05]
@@ -398,6 +415,19 @@ SIMULATIONS = [
         400,
         12,
         at_most=ALPHA,
+    ),
+    *(
+        Simulation(
+            "read again",
+            f"pages with a false word at any of {readings} readings, {PER_PAGE} comparisons, each time "
+            f"{RUNS} runs a side more",
+            read_again(readings),
+            2000,
+            100,
+            at_most=ALPHA,
+            limit=True,
+        )
+        for readings in (2, 4)
     ),
     Simulation(
         "the same", "said within 5 % of a true difference of 5 %", just_not_the_same, 400, 12, at_most=ALPHA
