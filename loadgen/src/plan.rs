@@ -167,8 +167,8 @@ impl Plan {
         if let Some(requests) = args.requests {
             if args.part.of > 1 && args.dispatch == Dispatch::Any && args.arrivals == Arrivals::Poisson {
                 return Err(Error::Failed(
-                    "--requests with --part, --dispatch any and --arrivals poisson: no part knows how many threads \
-                     the others have, and so not when the last is due; take -d"
+                    "--requests with --part, --dispatch any and --arrivals poisson: no part knows how many \
+                     threads the others have, and so not when the last is due; take -d"
                         .to_owned(),
                 ));
             }
@@ -293,7 +293,8 @@ impl Plan {
         if self.addresses == Addresses::All && most > self.connections {
             let whose = if self.part.of > 1 { " of this part" } else { "" };
             return Err(Error::Failed(format!(
-                "--addresses all needs a connection{whose} for each of them: addresses={most}, connections={}",
+                "--addresses all needs a connection{whose} for each of them: addresses={most}, \
+                 connections={}",
                 self.connections
             )));
         }

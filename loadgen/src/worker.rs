@@ -327,7 +327,8 @@ fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>>
             capture,
             plan.tls[server].as_ref().map(Tls::new),
         );
-        one.endpoint = number % plan.connections; // each part reaches all addresses, in whatever order it has them
+        // So each part reaches all addresses, in whatever order it has them.
+        one.endpoint = number % plan.connections;
         one
     };
     plan.connections_of(thread).map(connection).collect()

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first ends the run early and in order, the second ends the program. Before anything
-//! is opened the first does.
+//! Ctrl-C and SIGTERM: the first ends the run early and in order, the second ends the program. Before
+//! anything is opened the first does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -9,8 +9,8 @@ use signal_hook::low_level;
 use crate::clock::now_ns;
 use crate::error::{Error, exit};
 
-/// So long after the first a signal is a second one: who ends a process and its group, as timeout(1) does, sends
-/// one end as two signals.
+/// So long after the first a signal is a second one: who ends a process and its group, as timeout(1) does,
+/// sends one end as two signals.
 const AGAIN_NS: u64 = 300_000_000;
 
 /// Which signal asked for an early end, if any.
@@ -38,7 +38,7 @@ impl Interruption {
                 }
             };
             let register = || -> std::io::Result<()> {
-                // SAFETY: it reads a clock, exchanges atomics and ends the process: a handler may do all of these.
+                // SAFETY: it reads a clock, exchanges atomics and ends the process: a handler may do all that.
                 unsafe { low_level::register(signal, end_at_once)? };
                 signal_hook::flag::register(signal, stop.clone())?;
                 signal_hook::flag::register_usize(signal, seen.clone(), signal as usize).map(drop)
