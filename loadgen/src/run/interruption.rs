@@ -38,7 +38,7 @@ impl Interruption {
                 }
             };
             let register = || -> std::io::Result<()> {
-                // SAFETY: it reads a clock, exchanges atomics and ends the process: a handler may do all that.
+                // SAFETY: it reads a clock, exchanges atomics and ends the process: a handler may do that.
                 unsafe { low_level::register(signal, end_at_once)? };
                 signal_hook::flag::register(signal, stop.clone())?;
                 signal_hook::flag::register_usize(signal, seen.clone(), signal as usize).map(drop)
