@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, pairwise
 from pathlib import Path
 from signal import Signals
 
@@ -38,6 +39,7 @@ OF_ANY_JVM = "JAVA_TOOL_OPTIONS"  # those that every JVM takes, also one that a 
 ENDED_WELL = "service ended before it was ready: exit=0"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
 DIGESTED_MAX_BYTES = 256 << 20  # of a larger file its size and time
+CODE = (".jar", ".war", ".py", ".js", ".mjs", ".rb", ".php", ".pl", ".lua", ".sh", ".dll")
 CLASS_PATHS = ("-cp", "-classpath", "--class-path", "-p", "--module-path")
 _BETWEEN_FILES = re.compile(r"[\s:;,=@'\"]+")  # in --config=FILE, a class path, a line for a shell
 # Elsewhere an ordinary user is not told who holds a port, also of his own processes.
@@ -99,20 +101,25 @@ class Command:
 
     @cached_property
     def watched(self) -> tuple[Path, ...]:
-        """Without what lies in folders that it needs, in which it may write."""
-        return tuple(self._files_started())
+        """What it is, and not what it may write: its program, the first file that its words name where that is
+        code, and its class path."""
+        words = [self._program or "", *map(self._of_project, self.spec.command[1:])]
+        first = next((path for word in words[1:] if (path := self.root / word).is_file()), None)
+        code = [path for path in (Path(words[0]), first) if path and _is_code(path)]
+        pieces = (
+            _of_class_path(self.root / piece)
+            for before, word in pairwise(words)
+            if before in CLASS_PATHS
+            for piece in _BETWEEN_FILES.split(word)
+            if piece
+        )
+        return tuple(dict.fromkeys([*code, *chain.from_iterable(pieces)]))
 
     @property
     def named(self) -> tuple[Path, ...]:
         return tuple(self._files_named())
 
     def _files_named(self) -> Iterator[Path]:
-        yield from self._files_started()
-        for needed in self.spec.needs or []:
-            yield from _files_of(Path(shutil.which(needed) or self._template(needed)))
-        yield from (self._template(template) for template in (self.spec.files or {}).values())
-
-    def _files_started(self) -> Iterator[Path]:
         before = ""
         for word in [self._program or "", *map(self._of_project, self.spec.command[1:])]:
             pieces = [word] if (self.root / word).is_file() else _BETWEEN_FILES.split(word)
@@ -122,6 +129,9 @@ class Command:
                 elif (path := self.root / piece).is_file():
                     yield path
             before = word
+        for needed in self.spec.needs or []:
+            yield from _files_of(Path(shutil.which(needed) or self._template(needed)))
+        yield from (self._template(template) for template in (self.spec.files or {}).values())
 
     @property
     def versions(self) -> dict[str, str]:
@@ -318,6 +328,10 @@ class LiveCommand:
             if is_jvm(pid):
                 return pid
         raise RunFailed(f"subject says jvm: true, but none of its processes is a JVM: {self._command.name}")
+
+
+def _is_code(path: Path) -> bool:
+    return path.is_file() and (path.suffix in CODE or os.access(path, os.X_OK))
 
 
 def ready_rule(

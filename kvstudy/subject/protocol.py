@@ -107,8 +107,8 @@ class LiveSubject(Protocol):
 class Subject(Protocol):
     """What is to be measured. ``keeps_data``: what is written to it can be read back; ``scratch``: files of
     its place in the run folder that are not kept (they have become evidence); ``products``: what it starts of
-    this tree's build, to be no older than its sources; ``watched``: the files that its digest is of, to be
-    the same from the first run to the last; ``named``: files that somebody else's command names, its own
+    this tree's build, to be no older than its sources; ``watched``: files that it is made of, to be the
+    same from the first run to the last; ``named``: files that somebody else's command names, its own
     among them; ``digest_name``: under which a run notes the digest."""
 
     name: str

@@ -186,14 +186,17 @@ def test_a_program_that_is_built_anew_while_it_is_measured_is_told(root):
 
 
 def test_a_program_of_somebody_elses_that_is_replaced_while_it_is_measured_is_told(root):
-    program, library, data = (root / name for name in ("shop.py", "lib/shop.jar", "data/log"))
-    for path in (program, library, data):
+    program, library, data, log = (
+        root / name for name in ("shop.py", "lib/shop.jar", "data/log", "shop.log")
+    )
+    for path in (program, library, data, log):
         path.parent.mkdir(exist_ok=True)
         path.write_text("before")
-    words = [sys.executable, str(program), "-cp", str(library.parent / "*"), "{port}"]
+    words = [sys.executable, str(program), "-cp", str(library.parent / "*"), "--log", "shop.log", "{port}"]
     needs = ["{root}/data/"]
     artifacts = needed(root, subject={"name": "shop", "command": words, "needs": needs})
     data.write_text("what the program writes while it is measured")
+    log.write_text("and what it is told to write")
     artifacts.check_unchanged()
     for path in (program, library):
         before = path.stat()
