@@ -101,8 +101,8 @@ class Command:
 
     @cached_property
     def watched(self) -> tuple[Path, ...]:
-        """What it is, and not what it may write: its program, the first file that its words name where that is
-        code, and its class path."""
+        """What it is, and not what it may write: its program, the first file that its words name where that
+        is code, and its class path."""
         words = [self._program or "", *map(self._of_project, self.spec.command[1:])]
         first = next((path for word in words[1:] if (path := self.root / word).is_file()), None)
         code = [path for path in (Path(words[0]), first) if path and _is_code(path)]
