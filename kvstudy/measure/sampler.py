@@ -53,6 +53,7 @@ PROCESS_COLUMNS = (
 )
 OF_THE_SERVICE = frozenset(name for name in PROCESS_COLUMNS if name.startswith("service_"))
 OF_THE_GENERATOR = frozenset(name for name in PROCESS_COLUMNS if name.startswith("generator_"))
+ON_TIME_S = 0.1  # who wakes so near a second ends it
 # What is not known of a service whose processes are not.
 NEED_THE_SERVICE = OF_THE_SERVICE | {"foreign_cpu_share"}
 LOWEST_PRIORITY = 19
@@ -195,7 +196,7 @@ class Sampler:
         values = (
             second,
             interval_s,
-            now.at - self._start_of_window,
+            _or_on_time(now.at - self._start_of_window, second + 1.0),
             usage.service_cpu_s,
             generator_s,
             harness_s,
@@ -282,6 +283,10 @@ def throttled_by_group(groups: list[Path]) -> dict[Path, float]:
                 int(counts.get("throttled_usec", 0)) / 1e6 + int(counts.get("throttled_time", 0)) / 1e9
             )
     return found
+
+
+def _or_on_time(ended_s: float, planned_s: float) -> float:
+    return planned_s if abs(ended_s - planned_s) < ON_TIME_S else ended_s
 
 
 def _most_throttled_s(before: dict[Path, float], now: dict[Path, float]) -> float:

@@ -470,6 +470,16 @@ def test_means_and_maxima_of_the_load_are_of_the_measured_seconds_alone():
     assert load_during(over_the_start)["foreign_cpu_share_mean"] == pytest.approx(0.9 * 0.65 + 0.3 * 0.35)
 
 
+def test_a_row_that_ends_with_its_second_is_not_of_the_next(tmp_path, children):
+    """A window of half a second has no row: of its first 0.2 ms nobody knows anything."""
+    sampler = Sampler(None, children(["sleep", "60"]).pid, time.monotonic() + 1.5, tmp_path / "process.csv")
+    sampler.start()
+    assert wait_until(lambda: has_read(sampler, 4), 60)
+    on_time = [row for row in sampler.stop() if abs(row["ended_s"] - (row["second"] + 1)) < 0.1]
+    assert on_time and all(row["ended_s"] == row["second"] + 1 for row in on_time)
+    assert load_during([row for row in on_time if row["second"] < 0]) is None
+
+
 def test_who_is_woken_late_says_when_it_read_and_of_which_second(tmp_path, monkeypatch, children):
     """1.3 s of a machine that stood still when the window began are seconds of the window."""
     sampler = Sampler(None, children(["sleep", "60"]).pid, time.monotonic() + 1.5, tmp_path / "process.csv")
