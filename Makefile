@@ -211,7 +211,7 @@ test-rust:
 PRINTED = service/target/surefire-reports/$$class-output.txt
 test-java: setup
 	@mkdir -p build
-	$(KVSTUDY) build --test-java 2>&1 | tee build/test-java.log || \
+	env -u JDK_JAVA_OPTIONS $(KVSTUDY) build --test-java 2>&1 | tee build/test-java.log || \
 	  { { echo; echo 'tests of Java failed:'; grep -E '^\[ERROR\]|^service: ' build/test-java.log | tail -n 60; \
 	      for class in $$(sed -n 's/.*<<< \(FAILURE\|ERROR\)! -- in //p' build/test-java.log | sort -u); do \
 	        echo; echo "seeds, and the end of what $$class printed:"; \
