@@ -32,8 +32,9 @@ _PAUSES = ("gc_pause", "safepoint", "write_stall", "wal_sync")
 def process_events(process: dict[str, np.ndarray], start_epoch_s: float) -> list[Event]:
     """Events of the measured seconds, by time. ``process``: kvstudy.record.process_series; ``start_epoch_s``:
     of the measured window."""
-    measured = ends_s(process) > 0
-    end_s = ends_s(process)[measured]
+    ended_s = ends_s(process)
+    measured = ended_s > 0
+    end_s = ended_s[measured]
     length_s = process["interval_s"][measured] if "interval_s" in process else np.ones(len(end_s))
     lost: dict[str, np.ndarray] = {}
     for kind, column, passes in (

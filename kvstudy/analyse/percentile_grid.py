@@ -38,9 +38,7 @@ def rows(latency: Latency) -> list[tuple[float, float, int, int]]:
     return [
         (
             percentile,
-            float(value)
-            if latency.total and (left >= SAMPLES_BEYOND_PRINTED or percentile == 100)
-            else math.nan,
+            float(value) if latency.total and _is_printed(left, percentile) else math.nan,
             latency.total,
             left,
         )
@@ -55,7 +53,12 @@ def printed_us(histogram: hdr.Histogram, percentiles: Sequence[float]) -> np.nda
         return np.full(len(wanted), math.nan)
     beyond = histogram.total - hdr.ranks(histogram.total, wanted)
     values = np.asarray(histogram.percentiles_us(wanted), dtype=float)
-    return np.where((beyond >= SAMPLES_BEYOND_PRINTED) | (wanted == 100), values, math.nan)
+    return np.where(_is_printed(beyond, wanted), values, math.nan)
+
+
+def _is_printed(beyond, percentile):
+    """With so many samples beyond it; of numbers or arrays of them."""
+    return (beyond >= SAMPLES_BEYOND_PRINTED) | (percentile == 100)
 
 
 @lru_cache

@@ -93,9 +93,8 @@ class Agent:
         there nobody else gets the host."""
         try:
             self._session.end_children(ORDERLY_S)
-            for child in psutil.Process().children(
-                recursive=True
-            ):  # who left its session is ours, as an orphan
+            # Who left its session is ours, as an orphan.
+            for child in psutil.Process().children(recursive=True):
                 with suppress(psutil.Error):
                     child.kill()
             drop_scratch(self._folder)

@@ -58,9 +58,8 @@ def choosers(explorer: Explorer, choices: Choices) -> tuple[widgets.VBox, Callab
                 return
             if name == "seconds":
                 start_s, stop_s = change["new"]
-                if (
-                    start_s == stop_s
-                ):  # a time without length: chosen anew, the second from there on, or the last
+                if start_s == stop_s:
+                    # A time without length: chosen anew, the second from there on, or the last.
                     start_s = min(start_s, seconds.max - 1)
                     seconds.value = start_s, start_s + 1
                 else:

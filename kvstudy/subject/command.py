@@ -106,14 +106,18 @@ class Command:
         words = [self._program or "", *map(self._of_project, self.spec.command[1:])]
         first = next((path for word in words[1:] if (path := self.root / word).is_file()), None)
         code = [path for path in (Path(words[0]), first) if path and _is_code(path)]
-        pieces = (
-            _of_class_path(self.root / piece)
+        class_path = (
+            _of_class_path(piece)
             for before, word in pairwise(words)
             if before in CLASS_PATHS
-            for piece in _BETWEEN_FILES.split(word)
-            if piece
+            for piece in self._pieces(word)
         )
-        return tuple(dict.fromkeys([*code, *chain.from_iterable(pieces)]))
+        return tuple(dict.fromkeys([*code, *chain.from_iterable(class_path)]))
+
+    def _pieces(self, word: str) -> list[Path]:
+        """What may be files of it: itself, else what stands between blanks, commas and the like."""
+        whole = self.root / word
+        return [whole] if whole.is_file() else [self.root / one for one in _BETWEEN_FILES.split(word) if one]
 
     @property
     def named(self) -> tuple[Path, ...]:
@@ -122,12 +126,11 @@ class Command:
     def _files_named(self) -> Iterator[Path]:
         before = ""
         for word in [self._program or "", *map(self._of_project, self.spec.command[1:])]:
-            pieces = [word] if (self.root / word).is_file() else _BETWEEN_FILES.split(word)
-            for piece in filter(None, pieces):
+            for piece in self._pieces(word):
                 if before in CLASS_PATHS:
-                    yield from _of_class_path(self.root / piece)
-                elif (path := self.root / piece).is_file():
-                    yield path
+                    yield from _of_class_path(piece)
+                elif piece.is_file():
+                    yield piece
             before = word
         for needed in self.spec.needs or []:
             yield from _files_of(Path(shutil.which(needed) or self._template(needed)))

@@ -220,6 +220,7 @@
       draw();
       choose(0, state.run.end_s);
     });
+    const unmark = () => { if (plot.on) Plotly.relayout(plot, { selections: [] }); };
     // Who types a begin behind the end moves the part, and does not turn it round; of an empty field the time
     // before stands.
     const chooseTyped = (input) => {
@@ -230,12 +231,12 @@
       if (from >= to && input === fromInput) to = from + length;
       else if (from >= to) from = to - length;
       choose(from, to);
-      if (plot.on) Plotly.relayout(plot, { selections: [] });
+      unmark();
     };
     [fromInput, toInput].forEach((input) => input.addEventListener('change', () => chooseTyped(input)));
     at('.whole').addEventListener('click', () => {
       choose(0, state.run.end_s);
-      if (plot.on) Plotly.relayout(plot, { selections: [] });
+      unmark();
     });
     const view = (against) => () => {
       state.against = against;
