@@ -186,19 +186,20 @@ def test_a_program_that_is_built_anew_while_it_is_measured_is_told(root):
 
 
 def test_a_program_of_somebody_elses_that_is_replaced_while_it_is_measured_is_told(root):
-    program, library, data, log = (
-        root / name for name in ("shop.py", "my lib/shop.jar", "data/log", "shop.log")
+    program, library, other, data, log = (
+        root / name for name in ("shop.py", "lib/shop.jar", "my lib/shop.jar", "data/log", "shop.log")
     )
-    for path in (program, library, data, log):
+    for path in (program, library, other, data, log):
         path.parent.mkdir(exist_ok=True)
         path.write_text("before")
-    words = [sys.executable, str(program), "-cp", str(library), "--log", "shop.log", "{port}"]
+    class_paths = ["-cp", str(library.parent / "*"), "--module-path", str(other)]
+    words = [sys.executable, str(program), *class_paths, "--log", "shop.log", "{port}"]
     needs = ["{root}/data/"]
     artifacts = needed(root, subject={"name": "shop", "command": words, "needs": needs})
     data.write_text("what the program writes while it is measured")
     log.write_text("and what it is told to write")
     artifacts.check_unchanged()
-    for path in (program, library):
+    for path in (program, library, other):
         before = path.stat()
         path.write_text("after!")
         with pytest.raises(RunFailed, match=f"^program was replaced while it was measured: {path}\n"):
