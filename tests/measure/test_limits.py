@@ -97,7 +97,7 @@ def test_a_service_in_a_memory_group_is_filled_outside_measured_inside_and_its_g
     asked = project.experiment(
         subject="kv-service",
         service={"memory": "256m", "memtable_bytes": "1m"},
-        jvm={"heap": "64m"},
+        jvm={"heap": "64m", "options": ["-Xms64m", "-XX:+AlwaysPreTouch"]},  # all of its heap is in use
         workload="get",
         fill=20_000,
     )

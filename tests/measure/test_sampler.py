@@ -10,6 +10,7 @@ import threading
 import time
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -470,36 +471,42 @@ def test_means_and_maxima_of_the_load_are_of_the_measured_seconds_alone():
     assert load_during(over_the_start)["foreign_cpu_share_mean"] == pytest.approx(0.9 * 0.65 + 0.3 * 0.35)
 
 
-def test_a_row_that_ends_with_its_second_is_not_of_the_next(tmp_path, children):
+@pytest.fixture
+def sampled_when(tmp_path, monkeypatch, children):
+    """``sampled_when([0.3, …])``: rows of a sampler that starts 1.5 s before the window and that is woken so
+    many seconds late, once each. Its time passes only while it waits, so that the machine adds none."""
+
+    def rows_when(late_s):
+        now_s, late = [100.0], iter(late_s)
+        monkeypatch.setattr(sampler_module, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+        sampler = Sampler(None, children(["sleep", "60"]).pid, now_s[0] + 1.5, tmp_path / "process.csv")
+
+        def wait(timeout_s):
+            late_by_s = next(late, None)
+            now_s[0] += timeout_s + (late_by_s or 0.0)
+            return late_by_s is None
+
+        monkeypatch.setattr(sampler._over, "wait", wait)
+        sampler.start()
+        sampler._thread.join()
+        return sampler.stop()
+
+    return rows_when
+
+
+def test_a_row_that_ends_with_its_second_is_not_of_the_next(sampled_when):
     """A window of half a second has no row: of its first 0.2 ms nobody knows anything."""
-    sampler = Sampler(None, children(["sleep", "60"]).pid, time.monotonic() + 1.5, tmp_path / "process.csv")
-    sampler.start()
-    assert wait_until(lambda: has_read(sampler, 4), 60)
-    on_time = [row for row in sampler.stop() if abs(row["ended_s"] - (row["second"] + 1)) < 0.1]
-    assert on_time and all(row["ended_s"] == row["second"] + 1 for row in on_time)
-    assert load_during([row for row in on_time if row["second"] < 0]) is None
+    rows = sampled_when([0.0002] * 3)
+    assert [(row["second"], row["ended_s"]) for row in rows] == [(-2, -1.0), (-1, 0.0), (0, 1.0)]
+    assert load_during(rows[:2]) is None
 
 
-def test_who_is_woken_late_says_when_it_read_and_of_which_second(tmp_path, monkeypatch, children):
+def test_who_is_woken_late_says_when_it_read_and_of_which_second(sampled_when):
     """1.3 s of a machine that stood still when the window began are seconds of the window."""
-    sampler = Sampler(None, children(["sleep", "60"]).pid, time.monotonic() + 1.5, tmp_path / "process.csv")
-    wait, waits = sampler._over.wait, []
-
-    def late(timeout_s):
-        waits.append(timeout_s)
-        if len(waits) == 2:  # for the begin of the window
-            time.sleep(timeout_s + 1.3)
-            return False
-        return wait(timeout_s)
-
-    monkeypatch.setattr(sampler._over, "wait", late)
-    sampler.start()
-    assert wait_until(lambda: has_read(sampler, 4), 60)
-    before, over, later = sampler.stop()[:3]
-    assert before["second"] == -2 and before["ended_s"] < -0.1
-    assert over["ended_s"] - over["interval_s"] < -0.1 < 1.2 < over["ended_s"]
-    assert (over["second"], later["second"]) == (int(over["ended_s"]) - 1, int(over["ended_s"]))
-    assert 0 <= later["ended_s"] - (later["second"] + 1) < 0.9
+    before, over, later = sampled_when([0, 1.3, 0])
+    assert (before["second"], before["ended_s"], before["interval_s"]) == (-2, -1.0, 0.5)
+    assert (over["second"], over["ended_s"], over["interval_s"]) == (0, 1.3, 2.3)
+    assert (later["second"], later["ended_s"], later["interval_s"]) == (1, 2.0, 0.7)
 
 
 def test_machine_is_as_busy_as_its_kernel_says():
