@@ -172,7 +172,7 @@ def _flattered(invalid_usual: int, of_usual: int, invalid_without: int, of_witho
     if invalid_without * of_usual <= invalid_usual * of_without:
         return ""
     return (
-        f"the service made {invalid_without} of {of_without} runs without it invalid, usually "
+        f"{invalid_without} of {of_without} runs without it are invalid, usually "
         f"{invalid_usual} of {of_usual}"
     )
 

@@ -142,7 +142,7 @@ def test_of_a_side_whose_bad_runs_the_service_made_invalid_the_rest_proves_nothi
     )
     assert (lost.loc["flush", "word"], lost.loc["flush", "why"]) == (
         CANNOT_TELL,
-        "the service made 4 of 12 runs without it invalid, usually 0 of 12",
+        "4 of 12 runs without it are invalid, usually 0 of 12",
     )
     assert words(failed(tables, "flush", range(1, 4), validity.OUTSIDE))["flush"] == intervention.CAUSED
     lost_to_others = failed(tables, "flush", range(1, 5), validity.OUTSIDE)

@@ -445,21 +445,31 @@ def test_a_rate_that_most_runs_did_not_survive_is_not_reproduced_as_held(reports
     assert verdict(reports, together(held, lost), "r2-put-2000-held") == verdicts.NOT_REPRODUCED
 
 
-def test_claims_of_an_experiment_as_a_whole_are_of_its_runs_at_every_rate():
+def profiled_at(low, high):
+    """A profiled run of report 2 at either rate."""
     one = sample_tables(workloads=("put",), connections=(4,), rates=(1000.0,))
-    profiled = one.runs[one.runs["profiled"]]
-    both = replace(
+    profiled = one.runs[one.runs["profiled"]].assign(offered_rate_rps=low)
+    return replace(
         one,
         runs=pd.concat(
-            [profiled, profiled.assign(run_id=profiled["run_id"] + "-b", offered_rate_rps=20_000.0)],
+            [profiled, profiled.assign(run_id=profiled["run_id"] + "-b", offered_rate_rps=high)],
             ignore_index=True,
         ).assign(experiment="report-2"),
         stacks=pd.concat(
             [one.stacks, one.stacks.assign(run_id=one.stacks["run_id"] + "-b")], ignore_index=True
         ),
     )
-    found = rules.RULES["r4-syscalls"].measure(both)
+
+
+def test_claims_of_an_experiment_as_a_whole_are_of_its_runs_at_every_rate():
+    found = rules.RULES["r4-syscalls"].measure(profiled_at(1000.0, 20_000.0))
     assert found.runs == 2 and found.mixed == ""
+
+
+def test_a_ratio_of_shares_counts_the_runs_that_the_service_lost_at_either_rate():
+    tables, rule = profiled_at(2000.0, 20_000.0), rules.RULES["r2-put-idle-falls"]
+    assert rule.measure(tables).lost == 0
+    assert rule.measure(losing(tables, 3)).lost == 3
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,14 @@ def test_response_and_service_time_stand_in_one_chart(tables):
     assert {"response", "service"} <= {trace.name for trace in figure.data}
 
 
+def test_a_panel_of_invalid_runs_says_so_and_not_that_samples_are_few(tables):
+    failed = tables.runs["verdict"].mask(tables.runs["offered_rate_rps"] == 1000, "FAIL")
+    figure = response_against_service(replace(tables, runs=tables.runs.assign(verdict=failed)))
+    of_panels = figure.layout.meta["findings"]
+    assert {text.startswith("No valid run") for text in of_panels[:4]} == {True}, "at 1 000/s"
+    assert {text.startswith("No valid run") for text in of_panels[4:8]} == {False}, "at 4 000/s"
+
+
 def test_no_rows_give_a_chart_that_says_so():
     assert "Nothing to draw" in percentile_spectrum(empty_tables()).layout.title.text
     assert "Nothing to draw" in response_against_service(empty_tables()).layout.title.text

@@ -292,12 +292,14 @@ def share_ratio(
             if len(low) + len(high) > 2
             else (math.nan, math.nan)
         )
+        asked = [_runs(tables, *where, profiled=True, offered_rate_rps=rate) for rate in (low_rate, high_rate)]
         return Measured(
             high.median() / low.median(),
             *ends,
             len(low) + len(high),
             fewest=min(len(low), len(high)),
             mixed=next(filter(None, (why_not_repeats(side.runs) for side in sides)), ""),
+            lost=sum(_lost(of, side.runs["run_id"]) for of, side in zip(asked, sides, strict=True)),
         )
 
     return measure

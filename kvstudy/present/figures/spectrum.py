@@ -47,6 +47,7 @@ _OF_RUN = [
     "excluded",
 ]
 _KINDS = ("response", "service")
+_NO_VALID_RUN = "No valid run: nothing can be claimed from these lines"
 _NOTHING = np.full(1, np.nan, dtype=np.float32)
 
 
@@ -363,6 +364,8 @@ def _beyond(tables, rows: pd.DataFrame) -> str:
 
 def _gap(medians: pd.DataFrame, colour_by: str) -> str:
     """The finding of response against service: where p99 of the two lies furthest apart."""
+    if medians.empty:
+        return _NO_VALID_RUN
     at = medians[percentile_grid.at(medians["percentile"], 99)]
     pairs = (
         at.pivot_table(index="configuration", columns="latency_kind", values="latency_us")
@@ -409,7 +412,7 @@ def _rises(
     the one that differs most, as *cannot tell*.
     """
     if medians.empty:
-        return "No valid run: nothing can be claimed from these lines", []
+        return _NO_VALID_RUN, []
     shared = medians.groupby("percentile")["colour"].nunique()
     shared = shared[shared == medians["colour"].nunique()].index
     target = 99.0 if percentile_grid.at(shared, 99).any() else float(max(shared, default=50))
