@@ -97,7 +97,7 @@ PEERS := experiments/peers.yaml
 RUN_REFERENCE := $(KVSTUDY) run --preset reference --resume --retries 2 --patience 30m
 
 reference: reference-plan build
-reference: ## measure what data/reference holds, into data/raw (about three hours); then kvstudy publish
+reference: ## measure the preset `reference` into data/raw (about three hours); then kvstudy publish
 	$(RUN_REFERENCE) $(FIRST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REST_OF_REPORT_5)
 	$(RUN_REFERENCE) $(REFERENCE)

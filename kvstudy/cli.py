@@ -283,8 +283,8 @@ class Percent(click.ParamType):
 @click.option(
     "--baseline",
     metavar="KEY=VALUE",
-    help="Value that all others are compared with; needed with more than two. default: the side of which no "
-    "option is given.",
+    help="Value that all others are compared with (of two the first; needed with more). `--baseline default` "
+    "is the side of which no option is given.",
 )
 @click.option(
     "--within",

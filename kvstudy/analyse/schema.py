@@ -103,7 +103,11 @@ RUNS = _columns(
     ),
     ("workload", TEXT, "Lua script under experiments/workloads, without .lua"),
     ("method", TEXT, "PUT, GET, MIXED or DELETE"),
-    ("server", TEXT, "kv-service, or empty: one-nio with a handler that does nothing"),
+    (
+        "server",
+        TEXT,
+        "kv-service, empty (one-nio with a handler that does nothing) or the name of another subject",
+    ),
     ("generator", TEXT, "loadgen, wrk2 or wrk"),
     ("closed_loop", FLAG, "true: each connection sends as soon as it was answered; there is no offered rate"),
     ("connections", WHOLE, ""),

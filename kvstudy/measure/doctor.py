@@ -303,7 +303,8 @@ def _disk(root: Path) -> Check:
             "disk",
             WARN,
             f"{format_bytes(free)} free at {root}",
-            f"free some: {format_bytes(FREE_DISK_MIN_BYTES)} suffice for every experiment here",
+            f"free some: {format_bytes(FREE_DISK_MIN_BYTES)} suffice for all but scale and "
+            "larger-than-memory in full",
         )
     )
 

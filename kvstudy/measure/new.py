@@ -26,6 +26,7 @@ NO_PUT = (405, 501)  # what says that it takes no PUT
 
 TEMPLATE = """\
 # What is measured, by `kvstudy run experiments/{name}.yaml`; all keys: experiments/README.md.
+name: {quoted}
 question: How fast does {name} answer {methods}?
 expectation: At 1 000/s the p99 is under 10 ms.  # a number, written before the run
 

@@ -292,7 +292,9 @@ def share_ratio(
             if len(low) + len(high) > 2
             else (math.nan, math.nan)
         )
-        asked = [_runs(tables, *where, profiled=True, offered_rate_rps=rate) for rate in (low_rate, high_rate)]
+        asked = [
+            _runs(tables, *where, profiled=True, offered_rate_rps=rate) for rate in (low_rate, high_rate)
+        ]
         return Measured(
             high.median() / low.median(),
             *ends,
