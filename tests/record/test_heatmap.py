@@ -31,6 +31,7 @@ def test_every_sample_is_there_with_the_stack_that_the_collapsed_stacks_have(run
     for stack, samples in collapsed.items():
         whole[_KIND.sub("", stack)] += samples
     assert timed == whole
+    assert not [stack for stack in timed if re.search(r"0x[0-9a-f]{6,}", stack)]
 
 
 @pytest.mark.parametrize("run", RUNS[::8], ids=lambda run: run.name)

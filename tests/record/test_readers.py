@@ -1,12 +1,17 @@
 """Interval logs, events and collapsed stacks."""
 
+import gzip
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
 from kvstudy.errors import FormatError
 from kvstudy.record import hdr, interval_log, jfr, slowest, stacks
+
+REFERENCE = Path(__file__).resolve().parents[2] / "data" / "reference"
 
 
 def histogram(*values_us: int) -> str:
@@ -238,11 +243,26 @@ def test_stacks_that_differ_by_the_address_of_a_hidden_class_are_the_same():
     text = (
         "a;kv/C$$Lambda.0x0000000030130c90.run_[j] 2\na;kv/C$$Lambda.0x000000007113a520.run_[j] 3\n"
         "b;java/lang/invoke/LambdaForm$MH.0x00000000300a8400.invoke 1\n"
+        "c;jdk/internal/foreign/abi/DowncallStub.0x00000000100a1000.invoke_[i] 1\n"
+        "c;jdk/internal/foreign/abi/DowncallStub.0x0000000050092c00.invoke_[i] 1\n"
+        "d;java/lang/String$$StringConcat.0x000000003010b000.concat;kv/C$$TypeSwitch/0x000000003010b400.f 4\n"
     )
     assert stacks.read(text, "cpu.collapsed") == {
         "a;kv/C$$Lambda.run_[j]": 5,
         "b;java/lang/invoke/LambdaForm$MH.invoke": 1,
+        "c;jdk/internal/foreign/abi/DowncallStub.invoke_[i]": 2,
+        "d;java/lang/String$$StringConcat.concat;kv/C$$TypeSwitch.f": 4,
     }
+
+
+def test_no_stack_of_a_committed_run_keeps_the_address_of_a_hidden_class():
+    files = sorted(REFERENCE.glob("*/*/*.collapsed.gz"))
+    assert files
+    for file in files:
+        text = gzip.decompress(file.read_bytes()).decode()
+        assert not [stack for stack in stacks.read(text, file.name) if re.search(r"0x[0-9a-f]{6,}", stack)], (
+            file
+        )
 
 
 @pytest.mark.parametrize("line", ["a;b;c", "a;b -3", "a;b 1.5", " 12", "a;b x"])
