@@ -44,7 +44,12 @@ def _again(kind: type[KvstudyError], arguments: tuple, state: dict) -> KvstudyEr
 def in_words(error: OSError) -> str:
     """A full disk, a file that may not be written, …: what the system says, and of which file."""
     where = f": {error.filename}" if error.filename else ""
-    return f"{(error.strerror or str(error)).lower()}{where}"
+    return f"{reason(error)}{where}"
+
+
+def reason(error: OSError) -> str:
+    """``in_words`` where the file is named already."""
+    return (error.strerror or str(error)).lower()
 
 
 _WRITABLE = "make it writable for you, or name another place"

@@ -33,7 +33,7 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-from kvstudy.errors import NotSealed, RunFolderError, what_to_do
+from kvstudy.errors import NotSealed, RunFolderError, reason, what_to_do
 from kvstudy.record.durable import to_disk
 
 # 1: every file as it was written. 2: bulky files packed. 3: launches of duets beside runs (record/duet.py).
@@ -62,6 +62,7 @@ _PACKED_OF_DUETS = re.compile(
     r"generator-.*\.(json|txt)|process-\d+\.csv|(gc|events|store|process|profile)-[ab]\.(log|json|csv|jfr)"
 )
 SEAL = "SHA256SUMS"
+RUN_JSON = "run.json"
 PARTIAL_SUFFIX = ".partial"
 SMOKE = "smoke"  # the preset that proves that everything works, not how fast it is
 REQUIRED_FACTS = frozenset(
@@ -132,8 +133,24 @@ DUET_FACTS = frozenset(
         "outcome",
     }
 )
-# Those of them that launches of every age have.
-FACTS_OF_LAUNCH = frozenset({"experiment", "sides", "parts", "primary", "launch", "outcome"})
+# Those of them that launches of every age have, and that its row tells.
+FACTS_OF_LAUNCH = frozenset(
+    {
+        "experiment",
+        "label",
+        "comparison",
+        "launch",
+        "sides",
+        "parts",
+        "primary",
+        "same_within_percent",
+        "profile",
+        "seed",
+        "revision",
+        "dirty",
+        "outcome",
+    }
+)
 
 
 class SealedRun:
@@ -150,7 +167,7 @@ class SealedRun:
     @cached_property
     def facts(self) -> dict:
         """run.json. RunFolderError when it is of a schema that this code does not know."""
-        facts = self._json("run.json")
+        facts = self._json(RUN_JSON)
         version = facts.get("schema_version")
         if isinstance(version, int) and version > SCHEMA_VERSION:
             raise RunFolderError(
@@ -185,7 +202,8 @@ class SealedRun:
         return self._stored(name) is not None
 
     def text(self, name: str) -> str:
-        """The content of a file, unpacked; RunFolderError when it is not there or its packing is damaged."""
+        """The content of a file, unpacked; RunFolderError when it is not there, cannot be read or its packing
+        is damaged."""
         return self.content(name).decode("utf-8", errors="replace")
 
     def content(self, name: str) -> bytes:
@@ -197,6 +215,8 @@ class SealedRun:
             return gzip.decompress(path.read_bytes()) if path.name != name else path.read_bytes()
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise RunFolderError(f"{path}: not gzip, or cut: {error}", self._verify()) from error
+        except OSError as error:
+            raise RunFolderError(f"{path}: cannot be read: {reason(error)}", self._verify()) from error
 
     def _verify(self) -> str:
         return f"kvstudy verify {shlex.quote(str(self.path))}"
@@ -213,6 +233,8 @@ class SealedRun:
             raise RunFolderError(
                 f"{self.path / name}:{error.lineno}: not JSON: {error.msg}", self._verify()
             ) from error
+        except (ValueError, RecursionError) as error:  # a number of too many digits; too deep
+            raise RunFolderError(f"{self.path / name}: not JSON: {error}", self._verify()) from error
         if not isinstance(found, dict):
             raise RunFolderError(f"{self.path / name}: no JSON object", self._verify())
         return found
@@ -304,7 +326,7 @@ class RunWriter:
         return sealed
 
     def _check_facts(self) -> None:
-        path = self._partial / "run.json"
+        path = self._partial / RUN_JSON
         if not path.is_file():
             raise RunFolderError(f"cannot seal a run without its run.json: {self._partial}")
         facts = json.loads(path.read_text(encoding="utf-8"))
@@ -334,7 +356,7 @@ def is_packed(name: str) -> bool:
 
 def open_run(path: Path) -> SealedRun:
     """A sealed run; NotSealed when the folder carries no seal. Checksums are not recomputed."""
-    path = Path(path)
+    path = _named(Path(path))
     if path.name.endswith(PARTIAL_SUFFIX) or not (path / SEAL).is_file():
         raise NotSealed(
             f"not a sealed run: {path}",
@@ -369,7 +391,7 @@ def unsealed_runs(*roots: Path) -> list[Path]:
     for root in roots:
         for folder, subfolders, files in _walked(root):
             subfolders[:] = [name for name in subfolders if not name.endswith(PARTIAL_SUFFIX)]
-            if "run.json" in files and SEAL not in files and not folder.endswith(PARTIAL_SUFFIX):
+            if RUN_JSON in files and SEAL not in files and not folder.endswith(PARTIAL_SUFFIX):
                 found.add(Path(folder))
     return sorted(found)
 
@@ -386,21 +408,41 @@ def partial_runs(*roots: Path) -> list[Path]:
 
 
 def _walked(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As os.walk, through links too, since an experiment may lie on another disk; each folder once.
-    RunFolderError for one that cannot be read: it would be left out as if it were not there."""
-    seen = set()
-    for folder, subfolders, files in os.walk(root, onerror=_unreadable, followlinks=True):
-        if (place := os.path.realpath(folder)) in seen:
-            subfolders.clear()
-            continue
-        seen.add(place)
-        yield folder, subfolders, files
+    """As os.walk, then through links too, since an experiment may lie on another disk; each folder once, by
+    its own name where that lies under ``root``. RunFolderError for one that cannot be read, and for a link to
+    what is not there: it would be left out as if nothing had been there."""
+    seen, starts = set(), [str(_named(Path(root)))]
+    for start in starts:
+        _check_link(start)
+        for folder, subfolders, files in os.walk(start, onerror=_unreadable):
+            if (place := os.path.realpath(folder)) in seen:
+                subfolders.clear()
+                continue
+            seen.add(place)
+            yield folder, subfolders, files
+            starts += [path for name in subfolders if os.path.islink(path := os.path.join(folder, name))]
+            if not {SEAL, RUN_JSON} & set(files):  # those of a run are looked at by who verifies it
+                for name in files:
+                    _check_link(os.path.join(folder, name))
+
+
+def _named(path: Path) -> Path:
+    """``.`` and ``..`` by the name of the folder: it is the run's."""
+    return path if path.name not in ("", "..") else path.resolve()
+
+
+def _check_link(path: str) -> None:
+    if os.path.islink(path) and not os.path.exists(path):
+        raise RunFolderError(
+            f"link to what is not there: {path} -> {os.readlink(path)}",
+            "mount or put back what it leads to, or remove the link: no run would be found there",
+        )
 
 
 def _unreadable(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):  # gone meanwhile, or never there
         raise RunFolderError(
-            f"folder of runs cannot be read: {error.filename}: {(error.strerror or str(error)).lower()}",
+            f"folder of runs cannot be read: {error.filename}: {reason(error)}",
             "make it readable, or move it away: what lies in it would be left out",
         ) from error
 
@@ -437,6 +479,4 @@ def _explained(error: OSError, path: Path, doing: str) -> RunFolderError:
             f"disk full: could not {doing}: {path}",
             "free some space and run the same command with --resume; sealed runs are kept",
         )
-    return RunFolderError(
-        f"could not {doing}: {path}: {(error.strerror or str(error)).lower()}", what_to_do(error)
-    )
+    return RunFolderError(f"could not {doing}: {path}: {reason(error)}", what_to_do(error))

@@ -215,6 +215,77 @@ def test_a_run_whose_seal_is_gone_or_empty_is_one_problem(tmp_path):
     assert verify(whole) == []
 
 
+def test_whatever_else_lies_in_a_run_is_named(tmp_path):
+    run = sealed_run(tmp_path)
+    (run.path / "more").mkdir()
+    (run.path / "gone").symlink_to(tmp_path / "nowhere")
+    assert {(problem.file, problem.what.split(":")[0]) for problem in verify(run.path)} == {
+        ("more", "added after sealing"),
+        ("gone", "added after sealing"),
+    }
+
+
+def test_a_seal_names_the_files_of_its_folder_alone(tmp_path):
+    run = sealed_run(tmp_path)
+    (tmp_path / "outside").write_text("x")
+    sums = run.path / "SHA256SUMS"
+    sums.chmod(0o644)
+    sums.write_text(f"{hashlib.sha256(b'x').hexdigest()}  ../../outside\n{sums.read_text()}")
+    assert [(problem.file, problem.what[:24]) for problem in verify(run.path)] == [
+        ("SHA256SUMS", "line 1 is not a checksum")
+    ]
+
+
+def test_a_file_that_the_disk_does_not_give_is_a_problem_of_its_run_and_of_no_other(tmp_path):
+    run, _ = sealed_run(tmp_path), sealed_run(tmp_path, "run-2")
+    log = run.path / "service.log"
+    log.unlink()
+    log.symlink_to("/proc/self/mem")  # its first byte is an input/output error
+    (problem,) = verify_all(tmp_path)
+    assert str(problem) == f"{log}: cannot be read: input/output error"
+    with pytest.raises(RunFolderError, match="service.log: cannot be read: input/output error"):
+        run.text("service.log")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f'{{"schema_version": {SCHEMA_VERSION + 1}}}', "run is of a newer kvstudy"),
+        ("{", "run.json:1: not JSON"),
+        (f'{{"seed": {"9" * 5000}}}', "run.json: not JSON: Exceeds the limit"),
+        ("[" * 100_000, "run.json: not JSON: maximum recursion depth"),
+        (None, "run has no such file"),
+    ],
+    ids=["newer", "cut", "digits", "deep", "missing"],
+)
+def test_a_run_whose_description_says_nothing_is_a_problem_beside_those_of_other_runs(tmp_path, text, why):
+    """The seal fits, as one that somebody wrote anew."""
+    run, other = sealed_run(tmp_path), sealed_run(tmp_path, "run-2")
+    (other.path / "notes.txt").write_text("mine")
+    run.path.joinpath("run.json").unlink()
+    if text is not None:
+        run.path.joinpath("run.json").write_text(text)
+    sums = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
+        for file in sorted(run.path.iterdir())
+        if file.name != "SHA256SUMS"
+    ]
+    (run.path / "SHA256SUMS").chmod(0o644)
+    (run.path / "SHA256SUMS").write_text("".join(sums))
+    first, second = verify_all(tmp_path)
+    assert (first.run, first.file) == (run.path, "run.json") and why in first.what
+    assert (second.run, second.file) == (other.path, "notes.txt")
+
+
+def test_a_run_is_whole_when_it_is_named_from_within(tmp_path, monkeypatch):
+    run = sealed_run(tmp_path)
+    monkeypatch.chdir(run.path)
+    assert verify(Path(".")) == [] and verify_all(Path(".")) == []
+    assert [found.run_id for found in sealed_runs(Path("."))] == [run.run_id]
+    (run.path / "SHA256SUMS").unlink()
+    assert unsealed_runs(Path(".")) == [run.path]
+
+
 def test_runs_are_found_below_any_depth_and_sorted_by_id(tmp_path):
     for run_id in ("run-3", "run-1", "run-2"):
         sealed_run(tmp_path / "deep" / "er", run_id)
@@ -232,6 +303,26 @@ def test_runs_of_an_experiment_that_lies_on_another_disk_are_found_once_behind_t
     assert partial_runs(tmp_path / "raw") == [tmp_path / "raw" / "wal" / "run-2.partial"]
     (run.path / "run.json").write_text("{}")
     assert [problem.run for problem in verify_all(tmp_path / "raw")] == [run.path]
+
+
+def test_a_run_is_found_where_it_lies_whatever_links_lead_to_it(tmp_path):
+    run = sealed_run(tmp_path / "wal", "run-1")
+    (run.path.parent / "latest").symlink_to(run.path)
+    (tmp_path / "aaa").mkdir()
+    (tmp_path / "aaa" / "best").symlink_to(run.path)
+    assert [found.path for found in sealed_runs(tmp_path)] == [run.path]
+
+
+@pytest.mark.parametrize("link", ["", "wal"], ids=["the root", "an experiment"])
+def test_a_link_to_a_folder_that_is_not_there_is_told(tmp_path, link):
+    sealed_run(tmp_path / "other disk" / "wal", "run-1")
+    (tmp_path / "raw" / link).parent.mkdir(exist_ok=True)
+    (tmp_path / "raw" / link).symlink_to(tmp_path / "other disk" / link)
+    assert len(sealed_runs(tmp_path / "raw")) == 1
+    (tmp_path / "other disk").rename(tmp_path / "unmounted")
+    for find in (sealed_runs, unsealed_runs, partial_runs):
+        with pytest.raises(RunFolderError, match="^link to what is not there: .*raw"):
+            find(tmp_path / "raw")
 
 
 def test_a_folder_that_cannot_be_read_is_told_and_not_left_out(tmp_path, monkeypatch):
