@@ -12,8 +12,7 @@ import pandas as pd
 from kvstudy.analyse import duet_validity, schema, validity
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.conditions import hosts_of_run, pinning_of_run
-from kvstudy.analyse.evidence import unlike_sealed
-from kvstudy.errors import KvstudyError
+from kvstudy.analyse.evidence import unlike_sealed, why_unreadable
 from kvstudy.record import duet, generator_result, stacks
 from kvstudy.record.run_folder import SealedRun
 
@@ -25,8 +24,8 @@ def observe_duet(run: SealedRun) -> dict[str, list[dict]]:
     def attempt(reader, default):
         try:
             return reader()
-        except (KvstudyError, OSError, ValueError) as error:
-            problems.append(getattr(error, "message", str(error)).replace(f"{run.path}/", ""))
+        except Exception as error:  # whatever somebody else wrote into it
+            problems.append(why_unreadable(run, error))
             return default
 
     slices = attempt(lambda: duet.slices_of(run), duet.no_slices())

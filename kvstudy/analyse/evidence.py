@@ -6,12 +6,14 @@ import re
 import numpy as np
 
 from kvstudy.analyse.validity import Evidence
+from kvstudy.errors import KvstudyError
 from kvstudy.record import hdr
 from kvstudy.record.generator_result import GeneratorResult, Latency
 from kvstudy.record.run_folder import PACKED_SUFFIX, SealedRun
 from kvstudy.record.verification import verify
 
 LATENESS_PERCENTILES = (50.0, 99.0)
+_WHY_LENGTH_MAX = 300  # a line for people
 # What the service, the JVM and one-nio write when something is wrong; warnings of the JVM about itself are
 # not among it.
 _LOG_ERROR = re.compile(
@@ -56,6 +58,20 @@ def generator_evidence(
     }
 
 
+def why_unreadable(run: SealedRun, error: Exception) -> str:
+    """One line, the same wherever the run lies. What others wrote into a file may be of any type, and so may
+    be the error of who reads it. Where memory ran out nothing is wrong with the file: that error goes on."""
+    if isinstance(error, MemoryError):
+        raise error
+    if isinstance(error, KvstudyError):
+        told = error.message
+    elif isinstance(error, OSError | ValueError):
+        told = str(error)
+    else:
+        told = f"{type(error).__name__}: {error}"
+    return " ".join(told.replace(f"{run.path}/", "").split())[:_WHY_LENGTH_MAX]
+
+
 def unlike_sealed(run: SealedRun, told: list[str]) -> list[str]:
     """What is no longer as it was sealed, a line for each file that no line of ``told`` is about."""
     return [
@@ -96,7 +112,7 @@ def thirds(
     found = {"third_medians_us": medians, "third_answers": min(part.total for part in merged)}
     if all(part.total >= 1000 for part in merged):  # ten samples beyond
         found["third_p99s_us"] = p99s
-    if process is not None and "service_jit_cpu_s" in process:
+    if process is not None and {"service_cpu_s", "service_jit_cpu_s"} <= process.keys():
         found["third_cpus_us"] = tuple(
             _cpu_us(process, span, part.total) for span, part in zip(spans, merged, strict=True)
         )
@@ -163,6 +179,8 @@ def cpu_us_per_answer(
     of the window counts, when they have mostly done. NaN when a window is under two seconds or nothing was
     counted by second.
     """
+    if "service_cpu_s" not in process:
+        return math.nan
     last = math.floor(measured_s + 1e-6)
     apart = "service_jit_cpu_s" in process
     counted = range(0 if apart else last // 2, last)

@@ -20,7 +20,7 @@ from kvstudy.analyse import (
     validity,
 )
 from kvstudy.analyse.comparison.words import SAME_WITHIN
-from kvstudy.errors import FormatError, KvstudyError
+from kvstudy.errors import FormatError
 from kvstudy.plan.objective import Objective
 from kvstudy.record import generator_result, hdr, interval_log, jfr, process_series, slowest, stacks
 from kvstudy.record.generator_result import GeneratorResult
@@ -57,8 +57,9 @@ class _Read:
             return default
         try:
             return reader(self.run.text(name), name)
-        except (KvstudyError, OSError, ValueError) as error:
-            self.problems.append(getattr(error, "message", str(error)).replace(f"{self.run.path}/", ""))
+        except Exception as error:  # whatever somebody else wrote into it
+            why = evidence.why_unreadable(self.run, error)
+            self.problems.append(why if name in why else f"{name}: {why}")
             return default
 
 
@@ -67,8 +68,11 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
     run, column name → values."""
     facts, read = run.facts, _Read(run)
     result: GeneratorResult | None = read.attempt("generator.json", generator_result.read_json, None)
+    told_all = result is not None
     if result is None:
         result = read.attempt("generator.txt", generator_result.read_text, None)
+    if facts["outcome"] == "completed" and not (run.has("generator.json") or run.has("generator.txt")):
+        read.problems.append("generator.json: missing: a completed run has its generator's result")
     window = _window(facts)
     start_epoch_s = window[0] if result is None or result.start_epoch_s is None else result.start_epoch_s
     intervals = read.attempt("latency.hlog", lambda text, name: _intervals(text, start_epoch_s, name), [])
@@ -108,7 +112,7 @@ def observe(run: SealedRun) -> dict[str, list[dict] | dict]:
         _evidence(read, result, answered, evidence.thirds(answered, process, measured_s), shares)
     )
     rows["validity"] = [{"run_id": run.run_id, **vars(check)} for check in checks]
-    rows["runs"] = [_run_row(run, result, measured_s, shares, checks)]
+    rows["runs"] = [_run_row(run, result, measured_s, shares, checks) | _trial(run, told_all)]
     return rows
 
 
@@ -123,6 +127,7 @@ def _window(facts: dict) -> tuple[float, float]:
 def _intervals(log: str, start_epoch_s: float, file: str) -> list[_Interval]:
     read = interval_log.read(log, file)
     step_s, found = interval_log.step_s(read, file), []
+    layouts: dict[str, hdr.Layout] = {}  # of each kind; of several nothing could be added up
     for interval in read:
         if interval.tag.startswith(interval_log.WARM_UP_TAG):
             continue
@@ -130,6 +135,8 @@ def _intervals(log: str, start_epoch_s: float, file: str) -> list[_Interval]:
             histogram = hdr.decode(interval.histogram)
         except ValueError as reason:
             raise FormatError(file, interval.line, str(reason)) from None
+        if histogram.layout != layouts.setdefault(interval.tag, histogram.layout):
+            raise FormatError(file, interval.line, "a histogram of another layout than those before")
         # The log's clock is in milliseconds; an interval begins a whole number of steps after the window.
         steps = round((interval.start_epoch_s - start_epoch_s) / step_s)
         start_s = round(steps * step_s, 3)
@@ -314,20 +321,17 @@ def _run_row(
         "service_options": json.dumps(facts["service"], sort_keys=True),
         "workload_args": json.dumps(facts["workload_args"], sort_keys=True),
         **conditions.conditions_of_run(run),
-        **_trial(run),
     }
 
 
-def _trial(run: SealedRun) -> dict:
+def _trial(run: SealedRun, told_all: bool) -> dict:
     """Of a trial, the search and what it answered that search: the pages tell what the search itself was
-    told."""
+    told. ``told_all``: generator.json is as loadgen writes it; else the answer is unknown, and the check
+    ``readable`` says why."""
     search = run.facts.get("search")
     if not search:
         return {"search": "", "answer": ""}
-    try:
-        result = json.loads(run.text("generator.json")) if run.has("generator.json") else None
-    except (KvstudyError, json.JSONDecodeError):
-        result = None  # unknown; the check "readable" says why
+    result = json.loads(run.text("generator.json")) if told_all else None
     answer, _ = Objective.recorded(search["objective"]).answer(
         run.facts["outcome"], result, run.machine.get("load_during"), run.facts.get("data_check")
     )

@@ -8,19 +8,18 @@ was sealed, is refused in one line.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from kvstudy.analyse import schema
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.tidy.batches import Source
 from kvstudy.analyse.tidy.part import observed
 from kvstudy.errors import KvstudyError, NotSealed, RunFolderError, SealBroken
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun, open_run, sealed_runs
-from kvstudy.record.verification import verify
+from kvstudy.record.verification import Problem, verify, without_seal
 
 
 def load(path: str | Path, check: bool = True) -> Tables:
@@ -33,16 +32,24 @@ def load(path: str | Path, check: bool = True) -> Tables:
     if not folder.is_dir():
         raise RunFolderError(f"no such folder: {folder}", "name a run folder, or a folder of them")
     runs = _only_runs(_sealed(folder), folder)
-    for run in runs if check else []:
-        if problems := verify(run.path):
+    for problems in _checked(runs, folder) if check else ():
+        if problems:
             more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-            raise SealBroken(f"{problems[0]}{more}", "load(path, check=False) reads it as it is")
+            raise SealBroken(
+                f"{problems[0]}{more}", "load(path, check=False) reads the sealed runs as they are"
+            )
     rows = _observed(runs)
     frames = {
         name: schema.conform(name, rows[name].to_pandas()) if name in rows else schema.empty(name)
         for name in schema.TABLES
     }
     return Tables(**frames, source=str(folder), folders={run.run_id: run.path for run in runs})
+
+
+def _checked(runs: list[SealedRun], folder: Path) -> Iterator[list[Problem]]:
+    """What is wrong: runs whose seal is gone, then run by run."""
+    yield without_seal(folder)
+    yield from (verify(run.path) for run in runs)
 
 
 def _sealed(folder: Path) -> list[SealedRun]:
@@ -80,7 +87,7 @@ def _observed(runs: list[SealedRun]) -> dict[str, pa.Table]:
     parts: dict[str, list[pa.Table]] = defaultdict(list)
     for run in runs:
         try:
-            rows = observed([Source(run.run_id, "", run.path)])
+            rows = observed(run)
         except KvstudyError:
             raise
         except Exception as error:  # what somebody else wrote into a run.json may be of any type

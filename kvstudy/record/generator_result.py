@@ -143,7 +143,7 @@ def read_json(text: str, file: str) -> GeneratorResult:
         )
     except KeyError as missing:
         raise FormatError(file, None, f"key is missing: {missing.args[0]}") from None
-    except (TypeError, ValueError) as reason:
+    except (TypeError, ValueError, AttributeError) as reason:
         raise FormatError(file, None, f"not what loadgen writes: {reason}") from None
 
 

@@ -40,6 +40,9 @@ def read(text: str, file: str) -> list[Event]:
             else f"unknown groups: {', '.join(sorted(unknown))}"
         )
         raise FormatError(file, None, f"{what}, expected={', '.join(GROUPS)}")
+    for group, entries in groups.items():
+        if not isinstance(entries, list):
+            raise FormatError(file, None, f"not a list: {group}")
     events = [
         _event(file, group, at, entry) for group in GROUPS for at, entry in enumerate(groups.get(group, []))
     ]

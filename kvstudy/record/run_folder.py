@@ -374,26 +374,30 @@ def seal_digest(run: Path) -> str:
 def sealed_runs(*roots: Path) -> list[SealedRun]:
     """Every sealed run under the roots (a root may be a run itself), sorted by run id; ``.partial`` folders
     are not looked into."""
-    found: dict[Path, SealedRun] = {}
-    for root in roots:
-        for folder, subfolders, files in _walked(root):
-            subfolders[:] = [name for name in subfolders if not name.endswith(PARTIAL_SUFFIX)]
-            if SEAL in files and not folder.endswith(PARTIAL_SUFFIX):
-                subfolders.clear()
-                found[Path(folder)] = SealedRun(Path(folder))
-    return sorted(found.values(), key=lambda run: (run.run_id, str(run.path)))
+    return run_folders(*roots)[0]
 
 
 def unsealed_runs(*roots: Path) -> list[Path]:
     """Folders that look like sealed runs (run.json, a final name) and carry no seal: it was taken away, or
     never copied. They are not data."""
-    found = set()
+    return run_folders(*roots)[1]
+
+
+def run_folders(*roots: Path) -> tuple[list[SealedRun], list[Path]]:
+    """``sealed_runs`` and ``unsealed_runs`` in one pass over the disk."""
+    sealed: dict[Path, SealedRun] = {}
+    unsealed = set()
     for root in roots:
         for folder, subfolders, files in _walked(root):
             subfolders[:] = [name for name in subfolders if not name.endswith(PARTIAL_SUFFIX)]
-            if RUN_JSON in files and SEAL not in files and not folder.endswith(PARTIAL_SUFFIX):
-                found.add(Path(folder))
-    return sorted(found)
+            if folder.endswith(PARTIAL_SUFFIX):
+                continue
+            if SEAL in files:
+                subfolders.clear()
+                sealed[Path(folder)] = SealedRun(Path(folder))
+            elif RUN_JSON in files:
+                unsealed.add(Path(folder))
+    return sorted(sealed.values(), key=lambda run: (run.run_id, str(run.path))), sorted(unsealed)
 
 
 def partial_runs(*roots: Path) -> list[Path]:

@@ -75,10 +75,11 @@ def _of_another_run(run: Path) -> list[Problem]:
 
 def without_seal(*roots: Path) -> list[Problem]:
     """One for each run folder whose seal is gone."""
-    return [
-        Problem(run, SEAL, "seal missing: nobody can say whether the run is as it was sealed")
-        for run in unsealed_runs(*roots)
-    ]
+    return [seal_missing(run) for run in unsealed_runs(*roots)]
+
+
+def seal_missing(run: Path) -> Problem:
+    return Problem(run, SEAL, "seal missing: nobody can say whether the run is as it was sealed")
 
 
 def verify_all(*roots: Path) -> list[Problem]:

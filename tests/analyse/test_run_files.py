@@ -56,6 +56,14 @@ def test_a_damaged_or_foreign_folder_is_told_in_a_line(run, name, text, error, m
     assert "\n" not in told.value.message
 
 
+def test_a_run_whose_seal_is_gone_is_told_and_not_left_out_unless_nobody_asks(make_run):
+    run, other = (make_run(f"2026112{day}T204223Z-put-rep1") for day in range(2))
+    (run.path / "SHA256SUMS").unlink()
+    with pytest.raises(SealBroken, match=f"{re.escape(str(run.path))}/SHA256SUMS: seal missing"):
+        kvstudy.load(run.path.parent)
+    assert list(kvstudy.load(run.path.parent, check=False).runs["run_id"]) == [other.run_id]
+
+
 def test_what_was_changed_is_read_all_the_same_when_it_is_asked_for(run):
     (run.path / "note.txt").write_text("mine")
     assert len(kvstudy.load(run.path, check=False).runs) == 1

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,10 +28,12 @@ from kvstudy.analyse.tidy import part, version
 from kvstudy.analyse.tidy.batches import Source, batches
 from kvstudy.analyse.tidy.part import Task
 from kvstudy.analyse.tidy.seals import seal_of, stamp_of
-from kvstudy.errors import RunFolderError
-from kvstudy.record.run_folder import SealedRun, seal_digest, sealed_runs
+from kvstudy.errors import RunFolderError, reason
+from kvstudy.record.run_folder import SEAL, SealedRun, run_folders, seal_digest
+from kvstudy.record.verification import seal_missing, verify
 
 INDEX = "index.json"
+_KEYS = {"version", "parts", "folders", "stamps", "left_out", "unread", "aside"}
 LOCK = ".lock"
 SPREAD_FROM_RUNS = 100  # to read; fewer are done before another process has started
 Spread = Callable[[Callable[[Task], Task], list[Task]], Iterable[Task]]
@@ -41,14 +44,16 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
     """Makes the parts of runs that are new or changed, drops those of runs that are gone; nothing is written
     when nothing changed.
 
-    A run that stands under two roots is taken from the first one. One that does not say what it is of is left
-    out, with a line on stderr.
+    A run that stands under two roots is taken from the first one; under one root twice, from the folder that
+    is as it was sealed. One that does not say what it is of, one that cannot be read as a run, and one whose
+    seal is gone are left out, with a line on stderr.
     """
-    code, folders = version.code_version(), _folders_of_runs(raw_roots)
+    code, (folders, aside) = version.code_version(), _folders_of_runs(raw_roots)
     asked = {
         "version": code,
         "folders": {run_id: str(folder) for run_id, folder in folders.items()},
         "stamps": {run_id: stamp_of(folder) for run_id, folder in folders.items()},
+        "aside": {str(folder): why for folder, why in aside.items()},
     }
     if _are_there(tidy_root, asked):
         if progress:
@@ -57,14 +62,15 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
     with _alone(tidy_root, progress):
         if _are_there(tidy_root, asked):  # made by who had the lock
             return
-        left_out = _left_out(folders, asked["stamps"], read_index(tidy_root) or {})
-        _tell({**asked, "left_out": left_out})
+        before = read_index(tidy_root) or {}
+        left_out = _left_out(folders, asked["stamps"], before if before.get("version") == code else {})
         folders = {run_id: folder for run_id, folder in folders.items() if run_id not in left_out}
         there = _whole_parts(tidy_root, code)
         known = {
             (run_id, run["seal"]): folder
             for folder, content in there.items()
             for run_id, run in content["runs"].items()
+            if run_id not in content["unread"]
         }
         seals = _seals(folders, asked["stamps"], _listed(tidy_root, there), known)
         wanted = {
@@ -91,18 +97,31 @@ def rebuild(raw_roots: list[Path], tidy_root: Path, progress: bool = True, sprea
                 wanted[task.batch.folder, task.batch.runs[0].run_id] = task.batch  # sealed as it was found
                 bar.update(task.fresh_runs)
         parts = [batch.part_name(code) for batch in wanted.values()]
-        index = {"parts": parts, "left_out": left_out, **asked}
+        unread = {
+            run_id: f"{folders[run_id]}: {why}"
+            for name in parts
+            for run_id, why in part.manifest(tidy_root / name)["unread"].items()
+        }
+        index = {"parts": parts, "left_out": left_out, "unread": unread, **asked}
+        _tell(index)
         _replace(tidy_root / INDEX, json.dumps(index, indent=1) + "\n")
         _sweep(tidy_root, set(parts))
 
 
 def read_index(tidy_root: Path) -> dict | None:
-    """``version``, ``parts``, and by run id ``folders`` (of the runs), ``stamps`` (seals.py), and of those
-    ``left_out`` why; None when there is none, or it is damaged."""
+    """``version``, ``parts``, and by run id ``folders`` (of the runs), ``stamps`` (seals.py), and why of
+    those that have no rows: ``left_out`` before they were read, ``unread`` when they were. ``aside``: other
+    folders of runs, and why they are none of these. None when there is none, or it is damaged."""
     try:
-        return json.loads((tidy_root / INDEX).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        index = json.loads((tidy_root / INDEX).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
+    return index if isinstance(index, dict) and index.keys() >= _KEYS else None
+
+
+def lacking(index: dict) -> dict[str, str]:
+    """Run id → why it has no rows."""
+    return {**index.get("left_out", {}), **index.get("unread", {})}
 
 
 def _are_there(tidy_root: Path, asked: dict) -> bool:
@@ -114,12 +133,30 @@ def _are_there(tidy_root: Path, asked: dict) -> bool:
     )
 
 
-def _folders_of_runs(roots: list[Path]) -> dict[str, Path]:
+def _folders_of_runs(roots: list[Path]) -> tuple[dict[str, Path], dict[Path, str]]:
+    """Run id → folder; and of folders that are left aside why."""
     found: dict[str, Path] = {}
+    aside: dict[Path, str] = {}
     for root in roots:
-        for run in sealed_runs(root.resolve()):
-            found.setdefault(run.run_id, run.path)
-    return dict(sorted(found.items()))
+        sealed, unsealed = run_folders(root.resolve())
+        aside |= {folder: str(seal_missing(folder)) for folder in unsealed}
+        same: dict[str, list[Path]] = defaultdict(list)
+        for run in sealed:
+            same[run.run_id].append(run.path)
+        for run_id, folders in same.items():
+            taken = _whole_one(folders)
+            read = found.setdefault(run_id, taken)
+            aside |= {
+                folder: f"{folder}: run {run_id} is read from {read}" for folder in folders if folder != taken
+            }
+    return dict(sorted(found.items())), aside
+
+
+def _whole_one(folders: list[Path]) -> Path:
+    """Of folders of one run the first that is as it was sealed, else the first."""
+    if len(folders) == 1:
+        return folders[0]
+    return next((folder for folder in folders if not verify(folder)), folders[0])
 
 
 def _left_out(folders: dict[str, Path], stamps: dict[str, str], index: dict) -> dict[str, str]:
@@ -135,15 +172,18 @@ def _left_out(folders: dict[str, Path], stamps: dict[str, str], index: dict) -> 
 
 def _why_unknown(run: SealedRun) -> str:
     try:
+        seal_digest(run.path)
         missing = run.missing_facts
+    except OSError as error:
+        return f"{run.path / SEAL}: cannot be read: {reason(error)}"
     except RunFolderError as error:
         return error.message
     return f"{run.path / 'run.json'} lacks {', '.join(missing[:3])}" if missing else ""
 
 
 def _tell(index: dict) -> None:
-    for run_id, why in index.get("left_out", {}).items():
-        folder = index["folders"][run_id]
+    without_rows = {index["folders"][run_id]: why for run_id, why in lacking(index).items()}
+    for folder, why in (without_rows | index.get("aside", {})).items():
         print(f"left out: {why}; put back what it was, or move {folder} out of data", file=sys.stderr)
 
 

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from kvstudy.analyse import schema
 from kvstudy.analyse.duet_observation import observe_duet
+from kvstudy.analyse.evidence import why_unreadable
 from kvstudy.analyse.observation import observe
 from kvstudy.analyse.tidy.batches import Batch, Source, part_name
 from kvstudy.analyse.tidy.seals import seal_of
@@ -39,7 +40,6 @@ DAMAGED = (
     OSError,
     pa.ArrowException,
 )  # what Arrow raises for a file that is not, or no longer, what was written
-_RUNS_AT_A_TIME = 50  # whose rows are Python objects at one time
 _ROW_GROUP_ROWS = 100_000
 
 
@@ -73,14 +73,20 @@ def make(task: Task) -> Task:
     new = folder.with_name(f".{folder.name}.{uuid4().hex[:8]}{UNFINISHED}")
     new.mkdir(parents=True)
     try:
-        tables, fresh = _rows(task)
+        tables, fresh, unread = _rows(task)
         files = {name: _written(new / f"{name}.parquet", rows) for name, rows in tables.items() if len(rows)}
-        unreadable = _unreadable(tables)
+        unreadable = _unreadable(tables) | unread.keys()
         batch = task.batch.sealed_as(
             {run.run_id: seal_of(run.path) for run in fresh if run.run_id in unreadable}
         )
         runs = {run.run_id: {"seal": run.seal, "smoke": SealedRun(run.path).is_smoke} for run in batch.runs}
-        content = {"version": task.version, "folder": batch.folder, "runs": runs, "files": files}
+        content = {
+            "version": task.version,
+            "folder": batch.folder,
+            "runs": runs,
+            "unread": unread,
+            "files": files,
+        }
         (new / MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         _name(new, task.tidy_root / batch.part_name(task.version))
     finally:
@@ -142,9 +148,9 @@ def _unchanged(file: Path, known: dict, written_ns: int) -> bool:
     )
 
 
-def _rows(task: Task) -> tuple[dict[str, pa.Table], list[Source]]:
-    """Table → rows, ordered by run, and within one as it was read (Arrow's sort is stable); and the runs that
-    were read."""
+def _rows(task: Task) -> tuple[dict[str, pa.Table], list[Source], dict[str, str]]:
+    """Table → rows, ordered by run, and within one as it was read (Arrow's sort is stable); the runs that
+    were read; and run id → why of those that have no rows, since what they say is nothing that a run says."""
     parts: dict[str, list[pa.Table]] = {
         name: [schema.arrow_schema(name).empty_table()] for name in schema.ALL_TABLES
     }
@@ -159,10 +165,17 @@ def _rows(task: Task) -> tuple[dict[str, pa.Table], list[Source]]:
                 parts[name].append(rows)
         except DAMAGED:
             fresh += runs
-    for start in range(0, len(fresh), _RUNS_AT_A_TIME):
-        for name, rows in observed(fresh[start : start + _RUNS_AT_A_TIME]).items():
+    unread = {}
+    for source in fresh:
+        run = SealedRun(source.path)
+        try:
+            of_run = observed(run)
+        except Exception as error:
+            unread[run.run_id] = f"cannot be read as a run: {why_unreadable(run, error)}"
+            continue
+        for name, rows in of_run.items():
             parts[name].append(rows)
-    return {name: _by_run(tables) for name, tables in parts.items()}, fresh
+    return {name: _by_run(tables) for name, tables in parts.items()}, fresh, dict(sorted(unread.items()))
 
 
 def _unreadable(tables: dict[str, pa.Table]) -> set[str]:
@@ -181,24 +194,17 @@ def _known_rows(folder: Path, runs: list[Source]) -> dict[str, pa.Table]:
     return {name: table.filter(pc.is_in(table["run_id"], ids)) for name, table in tables.items()}
 
 
-def observed(runs: list[Source]) -> dict[str, pa.Table]:
-    """Table → rows of these runs, read from their folders; of launches of duets those of other tables."""
-    parts: dict[str, list[list[dict] | dict]] = defaultdict(list)
-    for run in runs:
-        for name, of_run in _observe(SealedRun(run.path)).items():
-            parts[name].append(of_run)
-    return {name: _arrow(of_runs, schema.arrow_schema(name)) for name, of_runs in parts.items()}
+def observed(run: SealedRun) -> dict[str, pa.Table]:
+    """Table → rows of this run, read from its folder; of a launch of a duet those of other tables."""
+    rows = observe_duet(run) if is_duet(run) else observe(run)
+    return {name: _arrow(of_run, schema.arrow_schema(name)) for name, of_run in rows.items()}
 
 
-def _observe(run: SealedRun) -> dict[str, list[dict] | dict]:
-    return observe_duet(run) if is_duet(run) else observe(run)
-
-
-def _arrow(parts: list[list[dict] | dict], columns: pa.Schema) -> pa.Table:
-    """One table of what ``observe`` has of several runs: of each its rows, or its columns."""
-    if isinstance(parts[0], dict):
-        return pa.concat_tables([pa.Table.from_pydict(of_run, schema=columns) for of_run in parts])
-    return pa.Table.from_pylist(list(chain.from_iterable(parts)), schema=columns)
+def _arrow(rows: list[dict] | dict, columns: pa.Schema) -> pa.Table:
+    """Of rows, or of columns."""
+    if isinstance(rows, dict):
+        return pa.Table.from_pydict(rows, schema=columns)
+    return pa.Table.from_pylist(rows, schema=columns)
 
 
 def _by_run(parts: list[pa.Table]) -> pa.Table:

@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 
 from kvstudy.analyse import schema
 from kvstudy.analyse.tidy import part
-from kvstudy.analyse.tidy.build import read_index
+from kvstudy.analyse.tidy.build import lacking, read_index
 from kvstudy.errors import KvstudyError
 
 CACHE_BYTES = 256 << 20
@@ -87,9 +87,9 @@ class Stored:
             except (OSError, ValueError):
                 continue
             self.version = index["version"]
-            left_out = index.get("left_out", {})
+            without_rows = lacking(index)
             self.folders = {
-                run_id: Path(path) for run_id, path in index["folders"].items() if run_id not in left_out
+                run_id: Path(path) for run_id, path in index["folders"].items() if run_id not in without_rows
             }
             self.smoke = {
                 run_id

@@ -1,6 +1,7 @@
 """Tables that grow: what is read again, what is left on disk, and what two builders do to each other."""
 
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -13,12 +14,15 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from duet_maker import DuetMaker
+from hdrh.histogram import HdrHistogram
 
 from kvstudy import workers
 from kvstudy.analyse import schema, tables
 from kvstudy.analyse.tidy import batches, build, part, version
+from kvstudy.analyse.tidy.stored import Stored
 from kvstudy.errors import KvstudyError
-from kvstudy.record.run_folder import seal_digest
+from kvstudy.record.run_folder import SealedRun, seal_digest
 
 
 @pytest.fixture
@@ -442,6 +446,177 @@ def test_a_run_that_does_not_say_what_it_is_of_is_left_out_with_a_line_and_the_o
     file.unlink(missing_ok=True)
     file.write_text(whole)
     assert len(made(make_run, tidy).runs) == 3 and capsys.readouterr().err == ""
+
+
+def test_a_run_left_out_is_asked_again_by_other_code(make_run, tidy, capsys, monkeypatch):
+    run = make_run("run-1")
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "_why_unknown", lambda run: f"{run.path}: not known yet")
+        assert made(make_run, tidy).runs.empty
+    assert made(make_run, tidy).runs.empty, "the same code has the same answer"
+    for module in (version, part):
+        monkeypatch.setattr(module, "code_version", lambda: "another")
+    capsys.readouterr()
+    assert list(made(make_run, tidy).folders) == [run.run_id] and capsys.readouterr().err == ""
+
+
+def sealed_anew(run: Path, name: str, change) -> None:
+    """Another content of a file, and a seal that fits, as of a run that was never written by kvstudy."""
+    stored = next(file for file in (run / name, run / f"{name}.gz") if file.exists())
+    text = SealedRun(run).text(name)
+    stored.unlink()
+    if (changed := change(text)) is not None:
+        (run / name).write_text(changed)
+    seal(run)
+
+
+def seal(run: Path) -> None:
+    lines = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
+        for file in sorted(run.iterdir())
+        if file.name != "SHA256SUMS" and not file.is_symlink()
+    ]
+    (run / "SHA256SUMS").chmod(0o644)
+    (run / "SHA256SUMS").write_text("".join(lines))
+
+
+def facts(**changes):
+    return lambda text: json.dumps(
+        {name: value for name, value in (json.loads(text) | changes).items() if value is not ...}
+    )
+
+
+def another_layout(log: str) -> str:
+    """One second's histogram has two digits where the others have three."""
+    found = HdrHistogram(1, 86_400_000_000, 2)
+    found.record_value(300)
+    lines = log.splitlines(keepends=True)
+    at = max(number for number, line in enumerate(lines) if line.startswith("Tag=service"))
+    lines[at] = f"{lines[at].rpartition(',')[0]},{found.encode().decode()}\n"
+    return "".join(lines)
+
+
+def without_column(name: str):
+    def change(text: str) -> str:
+        rows = [line.split(",") for line in text.splitlines()]
+        at = rows[0].index(name)
+        return "".join(",".join(row[:at] + row[at + 1 :]) + "\n" for row in rows)
+
+    return change
+
+
+TRIAL = {"purpose": "search", "objective": {"mean": 0.001, "achieved_share": 0.99}}
+LEFT_OUT, UNREADABLE, WHOLE = "left out", "unreadable", "whole"
+BROKEN = {
+    "connections": ("run.json", facts(connections="one"), LEFT_OUT, "TypeError"),
+    "no duration": ("run.json", facts(duration_s=None), LEFT_OUT, "TypeError"),
+    "generators": ("run.json", facts(generator=["loadgen"]), LEFT_OUT, "TypeError"),
+    "large seed": ("run.json", facts(seed=99999999999999999999), LEFT_OUT, "OverflowError"),
+    "many digits": ("run.json", lambda _: f'{{"seed": {"9" * 5000}}}', LEFT_OUT, "run.json: not JSON"),
+    "deep facts": ("run.json", lambda _: "[" * 100_000, LEFT_OUT, "run.json: not JSON"),
+    "no facts": ("run.json", lambda _: None, LEFT_OUT, "run has no such file"),
+    "no list of events": ("events.json", lambda _: '{"gc": null}', UNREADABLE, "events.json: not a list: gc"),
+    "deep events": ("events.json", lambda _: "[" * 100_000, UNREADABLE, "events.json: RecursionError"),
+    "odd lower bounds": (
+        "generator.json",
+        facts(response_time_at_least=[1]),
+        UNREADABLE,
+        "generator.json: not what loadgen writes",
+    ),
+    "another layout": ("latency.hlog", another_layout, UNREADABLE, "a histogram of another layout"),
+    "no result": ("generator.json", lambda _: None, UNREADABLE, "generator.json: missing"),
+    "no CPU time": ("process.csv", without_column("service_cpu_s"), WHOLE, ""),
+}
+
+
+@pytest.mark.parametrize(("file", "change", "comes_of_it", "why"), BROKEN.values(), ids=BROKEN)
+def test_what_others_wrote_into_a_run_costs_its_own_rows_alone_and_its_line_names_it(
+    make_run, tidy, tmp_path, capsys, file, change, comes_of_it, why
+):
+    runs = [make_run(f"run-{number}", search=TRIAL if number == 2 else None) for number in range(1, 5)]
+    sealed_anew(runs[1].path, file, change)
+    found = made(make_run, tidy)
+    told = capsys.readouterr().err
+    others = {"run-1": "PASS", "run-3": "PASS", "run-4": "PASS"}
+    if comes_of_it == LEFT_OUT:
+        assert verdicts(found) == others and set(found.folders) == set(others)
+        assert told.count("\n") == 1 and told.startswith("left out: ") and why in told
+        assert f"{runs[1].path}" in told
+        tables.rebuild([make_run.root], tidy, progress=True)
+        assert capsys.readouterr().err == told
+    else:
+        assert told == ""
+        assert verdicts(found) == others | {"run-2": "FAIL" if comes_of_it == UNREADABLE else "PASS"}
+        readable = found.validity[found.validity["check"] == "readable"].set_index("run_id")
+        assert why in readable.loc["run-2", "observed"]
+    assert_same(made(make_run, tmp_path / "fresh"), found)
+    assert content(tmp_path / "fresh") == content(tidy)
+    make_run("run-5")
+    assert set(verdicts(made(make_run, tidy))) == set(verdicts(found)) | {"run-5"}
+
+
+def test_a_file_that_the_disk_does_not_give_makes_its_run_unreadable_and_no_other(make_run, tidy):
+    run, _ = make_run("run-1"), make_run("run-2")
+    (run.path / "process.csv.gz").unlink()
+    (run.path / "process.csv.gz").symlink_to("/proc/self/mem")  # its first byte is an input/output error
+    found = made(make_run, tidy)
+    assert verdicts(found) == {"run-1": "FAIL", "run-2": "PASS"}
+    (told,) = found.validity.loc[found.validity["verdict"] == "FAIL", "observed"]
+    assert "process.csv.gz: cannot be read: input/output error" in told
+
+
+FACTS_OF_A_ROW = ("label", "comparison", "seed", "profile", "same_within_percent", "parts", "revision")
+
+
+@pytest.mark.parametrize("missing", [*FACTS_OF_A_ROW, "warm_pairs"])
+def test_a_launch_of_a_duet_that_lacks_a_fact_is_left_out_with_a_line_and_the_others_are_there(
+    tmp_path, tidy, capsys, missing
+):
+    make = DuetMaker(tmp_path / "raw")
+    first, second = make(launch=1), make(launch=2)
+
+    def without(text: str) -> str:
+        found = json.loads(text)
+        for one in found["parts"] if missing == "warm_pairs" else [found]:
+            del one[missing]
+        return json.dumps(found)
+
+    sealed_anew(first.path, "run.json", without)
+    tables.rebuild([tmp_path / "raw"], tidy, progress=False)
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith("left out: ") and missing in told and str(first.path) in told
+    assert Stored(tidy).frame("duets")["run_id"].tolist() == [second.run_id]
+
+
+def test_a_run_whose_seal_is_gone_is_told_by_every_build(make_run, tidy, capsys):
+    run, _ = make_run("run-1"), make_run("run-2")
+    (run.path / "SHA256SUMS").unlink()
+    assert list(made(make_run, tidy).folders) == ["run-2"]
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"left out: {run.path / 'SHA256SUMS'}: seal missing")
+    tables.rebuild([make_run.root], tidy, progress=True)
+    assert capsys.readouterr().err == told + "\n"
+
+
+@pytest.mark.parametrize("lost", ["run.json", "service.log", "nothing"])
+def test_of_folders_of_one_run_the_one_that_is_whole_is_read_and_the_other_told(make_run, tidy, capsys, lost):
+    run = make_run("run-1")
+    copy = make_run.root / "aaa" / "run-1"
+    shutil.copytree(run.path, copy)
+    taken, other = (copy, run.path) if lost == "nothing" else (run.path, copy)
+    (copy / lost).unlink(missing_ok=True)
+    found = made(make_run, tidy)
+    assert found.folders == {"run-1": taken} and verdicts(found) == {"run-1": "PASS"}
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"left out: {other}: run run-1 is read from {taken}")
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "7", "{}", "[" * 100_000], ids=range(5))
+def test_an_index_that_is_none_is_made_anew(make_run, tidy, text):
+    make_run("run-1")
+    before = made(make_run, tidy)
+    (tidy / build.INDEX).write_text(text)
+    assert_same(made(make_run, tidy), before)
 
 
 def test_a_copy_of_a_run_beside_it_is_no_other_run(make_run, tidy):
