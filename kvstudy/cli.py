@@ -414,11 +414,11 @@ def _to_compare(file: Path, preset: str | None):
 
 def _measured_apart(experiment: str, label: str) -> str | None:
     """A warning where runs of another label are there already: these come all after them."""
-    from kvstudy.record.run_folder import sealed_runs
+    from kvstudy.record.run_folder import known_runs
 
     folder = raw_root(project_root()) / experiment
     others = (
-        sorted({run.facts["label"] for run in sealed_runs(folder)} - {label, ""})
+        sorted({run.facts["label"] for run in known_runs(folder)} - {label, ""})
         if label and folder.is_dir()
         else []
     )
@@ -531,7 +531,7 @@ def verify(paths: tuple[Path, ...]) -> None:
     given = paths
     if not given:
         root = project_root()
-        paths = tuple(path for path in (raw_root(root), reference_root(root)) if path.is_dir())
+        paths = (raw_root(root), reference_root(root))
     for path in given:
         if not path.is_dir():
             raise KvstudyError(

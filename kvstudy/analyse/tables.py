@@ -25,7 +25,7 @@ from kvstudy.analyse import schema
 from kvstudy.analyse.tidy.build import INDEX, Spread, rebuild
 from kvstudy.analyse.tidy.stored import Stored
 from kvstudy.errors import KvstudyError
-from kvstudy.record.run_folder import SMOKE, sealed_runs
+from kvstudy.record.run_folder import SMOKE, known_runs
 
 __all__ = ["Duets", "Tables", "load", "rebuild", "state", "study_duets", "study_tables"]
 RAW, REFERENCE = "raw", "reference"
@@ -308,13 +308,13 @@ def _is_measured(experiment: str, data: Path) -> bool:
     return any(
         run.facts.get("experiment") == experiment
         for places in ([root / experiment for root in roots], roots)
-        for run in sealed_runs(*places)
+        for run in known_runs(*places)
     )
 
 
 def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
     what = "any experiment" if experiment is None else experiment or "an experiment without a name"
-    runs = sealed_runs(data / RAW, data / REFERENCE)
+    runs = known_runs(data / RAW, data / REFERENCE)
     measured = {name for run in runs if (name := run.facts.get("experiment"))}
     files = {file.stem for file in (data.parent / "experiments").glob("*.yaml")}
     if experiment is None or experiment in files or not measured:
@@ -333,7 +333,7 @@ def _up_to_date(data: Path, progress: bool, spread: Spread) -> Stored:
     """The tables of ``data`` as its runs are now. As long as no run comes or goes it is the same object,
     which keeps what was read last: a notebook asks a dozen times."""
     tidy = data / "tidy"
-    rebuild([data / name for name in (RAW, REFERENCE) if (data / name).is_dir()], tidy, progress, spread)
+    rebuild([data / name for name in (RAW, REFERENCE)], tidy, progress, spread)
     stamp = state(tidy)
     if tidy not in _opened or _opened[tidy][0] != stamp:
         _opened[tidy] = stamp, Stored(tidy)

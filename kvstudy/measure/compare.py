@@ -47,7 +47,7 @@ from kvstudy.plan.run_plan import Plan as RunPlan
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
-from kvstudy.record.run_folder import DUET, SCHEMA_VERSION, SealedRun, sealed_runs
+from kvstudy.record.run_folder import DUET, SCHEMA_VERSION, SealedRun, known_runs
 from kvstudy.units import format_duration
 
 # When so many launches fail one after the other, the next ones will too.
@@ -457,7 +457,7 @@ def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> Duet
 
 
 def _sealed_duets(comparison: Comparison, root: Path) -> list[SealedRun]:
-    return [run for run in sealed_runs(raw_root(root) / comparison.experiment.name) if is_duet(run)]
+    return [run for run in known_runs(raw_root(root) / comparison.experiment.name) if is_duet(run)]
 
 
 def _sealed_count(duet: DuetInProgress, root: Path) -> int:

@@ -45,6 +45,7 @@ from kvstudy.plan.selection import selected
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun, partial_runs, sealed_runs
+from kvstudy.record.verification import verify
 from kvstudy.service_failure import is_under_load
 
 # When so many runs fail one after the other, the next ones will too.
@@ -146,7 +147,9 @@ def execute(
                     at_most=1 if experiment.search else None,
                 )
             )
-        kept = _sealed_before(whole, artifacts, root, label) if resume else {}
+        before = _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {}
+        asked_for = {run.identity() for run in whole.runs}
+        kept = {identity: run for identity, run in before.items() if identity in asked_for}
         if hosts:
             there = [run for run in kept.values() if any(is_of(run, crew) for crew in crews)]
             _, of_these = of_these_crews(whole.runs, there, [crew.names for crew in crews])
@@ -200,11 +203,8 @@ def execute(
         try:
             with (bench := bench_of(missing)).progress:
                 if experiment.search:
-                    before = (
-                        _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {}
-                    )
-                    before = {name: run for name, run in before.items() if is_of(run, bench.crew)}
-                    search_all(whole, bench, result, before, retries)
+                    of_crew = {name: run for name, run in before.items() if is_of(run, bench.crew)}
+                    search_all(whole, bench, result, of_crew, retries)
                 else:
                     _run_all(whole, missing, bench, result, crews)
             for attempt in range(1, 1 + (0 if experiment.search else retries)):
@@ -300,33 +300,29 @@ def _run_each(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
             )
 
 
-def _sealed_before(whole: Plan, artifacts: Artifacts, root: Path, label: str) -> dict[str, SealedRun]:
-    """Of the runs asked for, those that are sealed already."""
-    asked = {run.identity() for run in whole.runs}
-    return {
-        identity: run
-        for identity, run in _sealed_with_these_programs(
-            artifacts, root, whole.experiment.name, label
-        ).items()
-        if identity in asked
-    }
-
-
 def _sealed_with_these_programs(
     artifacts: Artifacts, root: Path, experiment: str, label: str
 ) -> dict[str, SealedRun]:
     """Completed runs of this experiment and label with the same programs, by identity; the newest where there
     are several. Of a search also the trials that their service did not survive: asked again until it does,
-    they would be answered by survivors."""
+    they would be answered by survivors. One of which nothing can be told, or that is not as it was sealed, is
+    told and not kept."""
     found = {}
     for run in sealed_runs(raw_root(root) / experiment):
+        if why := run.why_unknown:
+            print(f"not kept: {why}", file=sys.stderr)
+            continue
         if is_duet(run):  # a launch of both sides, sealed beside the runs of the same experiment
             continue
         facts = run.facts
         says_something = facts["outcome"] == "completed" or (
             facts.get("search") and is_under_load(facts["outcome"])
         )
-        if artifacts.are_those_of(facts) and facts["label"] == label and says_something:
+        if not (artifacts.are_those_of(facts) and facts["label"] == label and says_something):
+            continue
+        if problems := verify(run.path):
+            print(f"not kept: {problems[0]}", file=sys.stderr)
+        elif "identity" in facts:
             found[facts["identity"]] = run
     return found
 

@@ -183,6 +183,18 @@ class SealedRun:
         return sorted(required - self.facts.keys())
 
     @property
+    def why_unknown(self) -> str:
+        """Why nothing can be told of this run; empty when it says what it is of."""
+        try:
+            seal_digest(self.path)
+            missing = self.missing_facts
+        except OSError as error:
+            return f"{self.path / SEAL}: cannot be read: {reason(error)}"
+        except RunFolderError as error:
+            return error.message
+        return f"{self.path / RUN_JSON} lacks {', '.join(missing[:3])}" if missing else ""
+
+    @property
     def is_smoke(self) -> bool:
         """Whether it was asked for by the preset ``smoke`` of its experiment; ``profile_name`` says
         it in older ones."""
@@ -377,6 +389,11 @@ def sealed_runs(*roots: Path) -> list[SealedRun]:
     return run_folders(*roots)[0]
 
 
+def known_runs(*roots: Path) -> Iterator[SealedRun]:
+    """``sealed_runs`` without those of which nothing can be told: who makes the tables says why."""
+    return (run for run in sealed_runs(*roots) if not run.why_unknown)
+
+
 def unsealed_runs(*roots: Path) -> list[Path]:
     """Folders that look like sealed runs (run.json, a final name) and carry no seal: it was taken away, or
     never copied. They are not data."""
@@ -417,7 +434,7 @@ def _walked(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     what is not there: it would be left out as if nothing had been there."""
     seen, starts = set(), [str(_named(Path(root)))]
     for start in starts:
-        _check_link(start)
+        check_link(start)
         for folder, subfolders, files in os.walk(start, onerror=_unreadable):
             if (place := os.path.realpath(folder)) in seen:
                 subfolders.clear()
@@ -427,7 +444,7 @@ def _walked(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
             starts += [path for name in subfolders if os.path.islink(path := os.path.join(folder, name))]
             if not {SEAL, RUN_JSON} & set(files):  # those of a run are looked at by who verifies it
                 for name in files:
-                    _check_link(os.path.join(folder, name))
+                    check_link(os.path.join(folder, name))
 
 
 def _named(path: Path) -> Path:
@@ -435,7 +452,8 @@ def _named(path: Path) -> Path:
     return path if path.name not in ("", "..") else path.resolve()
 
 
-def _check_link(path: str) -> None:
+def check_link(path: str | Path) -> None:
+    """RunFolderError for a link to what is not there."""
     if os.path.islink(path) and not os.path.exists(path):
         raise RunFolderError(
             f"link to what is not there: {path} -> {os.readlink(path)}",

@@ -187,3 +187,27 @@ def test_an_experiment_without_a_run_beside_others_is_said_to_have_none(make_run
     ):
         with pytest.raises(KvstudyError, match=hint):
             tables.study_tables(data, experiment=typed)
+
+
+@pytest.mark.parametrize("text", ["{", '{"schema_version": 99}'], ids=["cut", "newer"])
+def test_a_run_of_which_nothing_can_be_told_takes_no_other_away(make_run, tmp_path, text):
+    make_run.root = tmp_path / "data" / "raw"
+    _, damaged = make_run("b"), make_run("a")
+    (damaged.path / "run.json").unlink()
+    (damaged.path / "run.json").write_text(text)
+    assert tables.study_tables(tmp_path / "data", "rates").runs["run_id"].tolist() == ["b"]
+    with pytest.raises(KvstudyError, match="no sealed run of tail") as told:
+        tables.study_tables(tmp_path / "data", "tail")
+    assert told.value.hint == "measured: rates"
+
+
+def test_runs_behind_a_link_to_what_is_not_there_are_missed_and_no_others_are_shown_for_them(
+    make_run, tmp_path
+):
+    data = tmp_path / "data"
+    make_run.root = data / "reference"
+    make_run("b")
+    (data / "raw").symlink_to(tmp_path / "not mounted")
+    for experiment in ("rates", None):
+        with pytest.raises(KvstudyError, match="link to what is not there: .*data/raw"):
+            tables.study_tables(data, experiment)

@@ -70,6 +70,31 @@ def test_of_a_search_the_trials_that_their_service_did_not_survive_are_kept_when
     assert kept(tmp_path, run) == ["trial"]
 
 
+def test_a_run_that_is_not_as_it_was_sealed_is_told_and_not_kept_when_a_measurement_is_resumed(
+    tmp_path, capsys
+):
+    made, common = RunMaker(raw_root(tmp_path)), {"experiment": "trial", "tool_digests": {"loadgen": "0"}}
+    run = made("run-1", **common, identity="whole")
+    made("run-2", **common, identity="twice")
+    changed = [made(f"run-{at}", **common, identity=name) for at, name in ((3, "twice"), (4, "once"))]
+    newer, damaged = made("run-5", **common, identity="newer"), made("run-6", **common, identity="damaged")
+    for one in changed:
+        (one.path / "service.log").chmod(0o644)
+        (one.path / "service.log").write_text("")
+    for one, text in ((newer, '{"schema_version": 99}'), (damaged, "{")):
+        (one.path / "run.json").unlink()
+        (one.path / "run.json").write_text(text)
+
+    assert kept(tmp_path, run) == ["whole", "twice"]
+    told = [line.replace(f"{raw_root(tmp_path)}/trial/", "") for line in capsys.readouterr().err.splitlines()]
+    assert [line.split(" sha256")[0] for line in told] == [
+        "not kept: run-3/service.log: changed after sealing:",
+        "not kept: run-4/service.log: changed after sealing:",
+        "not kept: run is of a newer kvstudy: run=run-5 schema_version=99 known=3",
+        "not kept: run-6/run.json:1: not JSON: Expecting property name enclosed in double quotes",
+    ]
+
+
 def test_runs_of_another_machine_are_not_kept_when_a_measurement_is_resumed(monkeypatch):
     """A folder of runs may lie on a disk of two, and a virtual one be given more cores."""
     now = {"machine_id": "m", "cpu_model": "x", "cores": 2}

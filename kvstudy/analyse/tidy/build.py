@@ -28,8 +28,7 @@ from kvstudy.analyse.tidy import part, version
 from kvstudy.analyse.tidy.batches import Source, batches
 from kvstudy.analyse.tidy.part import Task
 from kvstudy.analyse.tidy.seals import seal_of, stamp_of
-from kvstudy.errors import RunFolderError, reason
-from kvstudy.record.run_folder import SEAL, SealedRun, run_folders, seal_digest
+from kvstudy.record.run_folder import SealedRun, check_link, run_folders, seal_digest
 from kvstudy.record.verification import seal_missing, verify
 
 INDEX = "index.json"
@@ -138,6 +137,7 @@ def _folders_of_runs(roots: list[Path]) -> tuple[dict[str, Path], dict[Path, str
     found: dict[str, Path] = {}
     aside: dict[Path, str] = {}
     for root in roots:
+        check_link(root)
         sealed, unsealed = run_folders(root.resolve())
         aside |= {folder: str(seal_missing(folder)) for folder in unsealed}
         same: dict[str, list[Path]] = defaultdict(list)
@@ -165,20 +165,9 @@ def _left_out(folders: dict[str, Path], stamps: dict[str, str], index: dict) -> 
     found = {}
     for run_id, folder in folders.items():
         stands = looked_at.get(run_id) == stamps[run_id]
-        if why := known.get(run_id, "") if stands else _why_unknown(SealedRun(folder)):
+        if why := known.get(run_id, "") if stands else SealedRun(folder).why_unknown:
             found[run_id] = why
     return found
-
-
-def _why_unknown(run: SealedRun) -> str:
-    try:
-        seal_digest(run.path)
-        missing = run.missing_facts
-    except OSError as error:
-        return f"{run.path / SEAL}: cannot be read: {reason(error)}"
-    except RunFolderError as error:
-        return error.message
-    return f"{run.path / 'run.json'} lacks {', '.join(missing[:3])}" if missing else ""
 
 
 def _tell(index: dict) -> None:

@@ -451,7 +451,7 @@ def test_a_run_that_does_not_say_what_it_is_of_is_left_out_with_a_line_and_the_o
 def test_a_run_left_out_is_asked_again_by_other_code(make_run, tidy, capsys, monkeypatch):
     run = make_run("run-1")
     with monkeypatch.context() as patched:
-        patched.setattr(build, "_why_unknown", lambda run: f"{run.path}: not known yet")
+        patched.setattr(SealedRun, "why_unknown", "not known yet")
         assert made(make_run, tidy).runs.empty
     assert made(make_run, tidy).runs.empty, "the same code has the same answer"
     for module in (version, part):
