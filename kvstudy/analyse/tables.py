@@ -260,9 +260,14 @@ def study_tables(
     if experiment is not None and not _is_measured(experiment, data):
         raise _nothing_of(experiment, data)  # before all others are read
     stored = _up_to_date(data, progress, spread)
+    resolved = {name: (data / name).resolve() for name in (RAW, REFERENCE)}
+    if places == REFERENCE_ALONE and any(
+        {RAW, REFERENCE} <= _places(folder, False, **resolved) for folder in stored.folders.values()
+    ):
+        # Published from here: the copy is what every clone has, and may have less in it than its original.
+        stored = _up_to_date(data, progress, spread, (REFERENCE,), data / "tidy" / ".reference")
     tables = _loaded(stored)
     tables = tables if experiment is None else tables.select(experiment=experiment)
-    resolved = {name: (data / name).resolve() for name in (RAW, REFERENCE)}
     stands = [
         (run_id, name, _places(tables.folders[run_id], run_id in stored.smoke, **resolved))
         for run_id, name in zip(tables.runs["run_id"], tables.runs["experiment"], strict=True)
@@ -329,11 +334,18 @@ def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
 _opened: dict[Path, tuple[tuple[int, int], Stored]] = {}
 
 
-def _up_to_date(data: Path, progress: bool, spread: Spread) -> Stored:
-    """The tables of ``data`` as its runs are now. As long as no run comes or goes it is the same object,
-    which keeps what was read last: a notebook asks a dozen times."""
-    tidy = data / "tidy"
-    rebuild([data / name for name in (RAW, REFERENCE)], tidy, progress, spread)
+def _up_to_date(
+    data: Path,
+    progress: bool,
+    spread: Spread,
+    names: tuple[str, ...] = (RAW, REFERENCE),
+    tidy: Path | None = None,
+) -> Stored:
+    """The tables of the folders ``names`` of ``data`` as their runs are now, kept in ``tidy`` (default: that
+    of ``data``). As long as no run comes or goes it is the same object, which keeps what was read last: a
+    notebook asks a dozen times."""
+    tidy = data / "tidy" if tidy is None else tidy
+    rebuild([data / name for name in names], tidy, progress, spread)
     stamp = state(tidy)
     if tidy not in _opened or _opened[tidy][0] != stamp:
         _opened[tidy] = stamp, Stored(tidy)

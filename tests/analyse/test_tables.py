@@ -154,6 +154,19 @@ def test_the_reference_alone_can_be_asked_for_whatever_was_measured_since(make_r
     assert alone.own_runs == 0
 
 
+def test_the_reference_is_read_from_its_own_copies_where_the_originals_are_there_too(make_run, tmp_path):
+    data = tmp_path / "data"
+    make_run.root = data / "reference"
+    make_run("a", label="copy")
+    make_run.root = data / "raw"
+    make_run("a", label="original")
+    for _ in range(2):
+        alone = tables.study_tables(data, places=tables.REFERENCE_ALONE)
+        assert alone.runs["label"].tolist() == ["copy"] and alone.source == "data/reference"
+        assert alone.folders["a"] == data / "reference" / "rates" / "a"
+        assert tables.study_tables(data).runs["label"].tolist() == ["original"]
+
+
 def test_tables_that_are_joined_have_the_runs_of_both_once(make_run, tmp_path):
     make_run("a")
     make_run("b", offered_rate_rps=4000)
