@@ -22,7 +22,14 @@ from hdrh.histogram import HdrHistogram
 from kvstudy import workers
 from kvstudy.analyse import schema, tables
 from kvstudy.analyse.run_files import load
-from kvstudy.analyse.tables import EVERYTHING, OWN_ALONE, OWN_THEN_REFERENCE, REFERENCE_ALONE, Tables
+from kvstudy.analyse.tables import (
+    EVERYTHING,
+    OWN_ALONE,
+    OWN_THEN_REFERENCE,
+    REFERENCE_ALONE,
+    Tables,
+    is_several,
+)
 from kvstudy.errors import KvstudyError
 from kvstudy.project import EXPORT_VARIABLE, project_root, workloads_root
 
@@ -39,6 +46,7 @@ __all__ = [
     "stacks",
     "validity",
 ]
+MISSING = (float("nan"), pd.NA)  # of either a column has one kind
 SOURCES = {
     "study": OWN_THEN_REFERENCE,
     "own": OWN_ALONE,
@@ -99,7 +107,7 @@ def dataset(table: str, source: str = "study", **selection: object) -> ds.Datase
     are asked for, and then only the columns and rows that are: for more than fits into memory, and for who
     asks in SQL. KvstudyError for an unknown table or column, and for a value that no run has."""
     _check_table(table)
-    wanted = {column: _listed(value) for column, value in selection.items() if value is not None}
+    wanted = _wanted(selection)
     _check_columns(wanted, schema.names("runs"))
     whole = _study("all" if "run_id" in wanted and source == "study" else source)
     for column, values in wanted.items():
@@ -121,10 +129,17 @@ def histogram(
     without such histograms.
     """
     found = _study("all") if of is None else of
+    if not isinstance(run_id, str):
+        raise KvstudyError(
+            f"no such run: {' '.join(repr(run_id).split())[:80]}", "name one run by its run_id"
+        )
     if run_id not in set(found.runs["run_id"]):
         raise KvstudyError(f"no such run: {run_id}", schema.nearest(str(run_id), found.runs["run_id"]))
+    for name, value in (("start_s", start_s), ("stop_s", stop_s)):
+        if not (value is None or isinstance(value, Real)):
+            raise KvstudyError(f"not a time: {name}={value!r}", "a number of seconds, or None")
     rows = found.only([run_id]).intervals
-    rows = rows[rows["latency_kind"] == latency_kind]
+    rows = rows[rows["latency_kind"] == str(latency_kind)]
     if rows.empty:
         raise KvstudyError(
             f"no histogram of this run: run_id={run_id} latency_kind={latency_kind}",
@@ -148,7 +163,7 @@ def histogram(
 
 
 def _table(name: str, source: str, columns: list[str] | None, selection: dict[str, object]) -> pd.DataFrame:
-    wanted = {column: _listed(value) for column, value in selection.items() if value is not None}
+    wanted = _wanted(selection)
     columns = None if columns is None else _listed(columns)
     own = set(schema.names(name))
     _check_columns(wanted, [*schema.names(name), *schema.names("runs")])
@@ -170,26 +185,26 @@ def _table(name: str, source: str, columns: list[str] | None, selection: dict[st
 
 
 def _check_table(table: str) -> None:
-    if table not in schema.TABLES:
+    if not _is_one_of(table, schema.TABLES):
         raise KvstudyError(f"no such table: {table}", f"tables: {', '.join(schema.TABLES)}")
 
 
 def _check_columns(asked: Iterable[str], known: Collection[str]) -> None:
     for column in asked:
-        if column not in known:
-            raise KvstudyError(f"no such column: {column}", schema.nearest(column, known))
+        if not _is_one_of(column, known):
+            raise KvstudyError(f"no such column: {column}", schema.nearest(str(column), known))
 
 
 def _missing(values: list, column: pd.Series) -> list:
     """Those that no row has; NaN and NA, which say that there is no value, are none."""
     there = set(column.dropna().unique())
-    return [value for value in values if not (value is pd.NA or value != value or value in there)]
+    return [value for value in values if not (_is_missing(value) or value in there)]
 
 
 def _check_values(column: str, values: list, known: pd.Series) -> None:
     """KvstudyError for a value that none of all rows has, and none could have, with the nearest that there
-    is. Where there are no rows nobody knows."""
-    if known.empty:
+    is. Where there are no rows nobody knows, unless the column has names of its own."""
+    if known.empty and column not in schema.ENUMERATED:
         return
     possible = {True, False} if known.dtype == bool else _possible(column)
     for value in _missing(values, known):
@@ -218,7 +233,7 @@ def _nearest(value: object, known: list) -> str:
 
 
 def _study(source: str) -> Tables:
-    if source not in SOURCES:
+    if not _is_one_of(source, SOURCES):
         raise KvstudyError(f"no such source: {source}", f"sources: {', '.join(SOURCES)}")
     return tables.study_tables(
         spread=workers.processes, progress=EXPORT_VARIABLE not in os.environ, places=SOURCES[source]
@@ -226,4 +241,34 @@ def _study(source: str) -> Tables:
 
 
 def _listed(value: object) -> list:
-    return [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    return list(value) if is_several(value) else [value]
+
+
+def _wanted(selection: dict[str, object]) -> dict[str, list]:
+    """Column → values; KvstudyError for one that no cell can hold."""
+    wanted = {column: _listed(value) for column, value in selection.items() if value is not None}
+    for column, values in wanted.items():
+        for value in values:
+            if not _is_one_value(value):
+                raise KvstudyError(
+                    f"not a value of a column: {column}={value!r}", "name one value, or a list of them"
+                )
+        if any(map(_is_missing, values)):
+            wanted[column] = [*values, *MISSING]
+    return wanted
+
+
+def _is_one_value(value: object) -> bool:
+    try:
+        return hash(value) is not None
+    except TypeError:
+        return False
+
+
+def _is_missing(value: object) -> bool:
+    return value is pd.NA or value != value
+
+
+def _is_one_of(value: object, names: Collection[str]) -> bool:
+    """Whether a caller's argument, which may be of any type, is one of these names."""
+    return isinstance(value, str) and value in names

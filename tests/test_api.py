@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import kvstudy
 from kvstudy.analyse import schema
+from kvstudy.api import _check_values, _wanted
 from kvstudy.errors import KvstudyError
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -86,6 +89,16 @@ def test_columns_of_runs_select_runs_and_columns_of_the_table_select_rows():
     assert set(failed["verdict"]) <= {"WARN"}, "a column that both have is the table's own"
 
 
+@pytest.mark.parametrize("dtype", [schema.COUNT, schema.REAL])
+@pytest.mark.parametrize("none", [float("nan"), np.nan, pd.NA])
+def test_cells_without_a_value_are_asked_for_by_either_name_of_none(dtype, none):
+    assert pd.Series([1, None], dtype=dtype).isin(_wanted({"unsent": none})["unsent"]).tolist() == [
+        False,
+        True,
+    ]
+    assert kvstudy.runs(unsent=none).empty, "every run here has one"
+
+
 def test_a_frame_may_be_changed_and_the_next_one_is_as_before():
     runs = kvstudy.runs()
     runs["workload"] = "mine"
@@ -119,6 +132,7 @@ def test_what_may_be_and_is_not_is_an_empty_frame_with_all_columns(selection):
         (lambda: kvstudy.events(kind="flsh"), "kind='flsh'\n.*did you mean flush"),
         (lambda: kvstudy.events(experiment="stall", kind="flsh"), "kind='flsh'\n.*did you mean flush"),
         (lambda: kvstudy.validity(run_id="2026"), "run_id='2026'"),
+        (lambda: _check_values("event", ["cpuu"], schema.empty("stacks")["event"]), "event='cpuu'\n.*cpu"),
     ],
 )
 def test_a_value_that_no_run_has_is_told_with_the_nearest(call, message):
@@ -142,6 +156,13 @@ def test_a_value_that_no_run_has_is_told_with_the_nearest(call, message):
         ),
         (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], start_s=1e6), "no second of this run"),
         (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], "wait"), "no histogram of this run"),
+        (lambda: kvstudy.histogram(kvstudy.runs()["run_id"]), "^no such run: .*\n  name one run"),
+        (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], start_s="0"), "not a time: start_s='0'"),
+        (lambda: kvstudy.runs(source=["own"]), r"no such source: \['own'\]"),
+        (lambda: kvstudy.runs(label=[["a"]]), r"not a value of a column: label=\['a'\]"),
+        (lambda: kvstudy.runs(columns=[1]), "no such column: 1"),
+        (lambda: kvstudy.columns(["runs"]), r"no such table: \['runs'\]"),
+        (lambda: kvstudy.load(None), "not a path: None"),
     ],
 )
 def test_a_mistake_is_told_in_a_line_with_what_to_do(call, message):

@@ -7,6 +7,7 @@ Nothing is written, neither there nor under data/. What is not a sealed run of k
 was sealed, is refused in one line.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ def load(path: str | Path, check: bool = True) -> Tables:
     ``check``: recompute the checksums first. RunFolderError for what is no such folder, or damaged; launches
     of duets have other tables and are left out, and alone they are refused.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise RunFolderError(f"not a path: {path!r}", "name a run folder, or a folder of them")
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise RunFolderError(f"no such folder: {folder}", "name a run folder, or a folder of them")

@@ -150,14 +150,16 @@ class Tables(_Held):
         raise KvstudyError("these tables are in memory already", f"use the frame: {table}")
 
     def select(self, **columns: object) -> "Tables":
-        """Runs whose column equals the value (or is in it, for a list, tuple or set), and their rows in every
-        table: ``select(experiment="report-1", label=["before", "after"])``."""
+        """Runs whose column equals the value, or one of several (a list, a set, a column of a frame), and
+        their rows in every table: ``select(experiment="report-1", label=["before", "after"])``. None leaves
+        the column free."""
         keep = pd.Series(True, index=self.runs.index)
         for name, wanted in columns.items():
             if name not in self.runs:
                 raise KvstudyError(f"no such column: {name}", schema.nearest(name, self.runs.columns))
-            column = self.runs[name]
-            keep &= column.isin(list(wanted)) if isinstance(wanted, (list, tuple, set)) else column == wanted
+            if wanted is not None:
+                column = self.runs[name]
+                keep &= column.isin(list(wanted)) if is_several(wanted) else column == wanted
         return self.only(self.runs.loc[keep, "run_id"])
 
     def only(self, run_ids: pd.Series | list[str]) -> "Tables":
@@ -390,6 +392,11 @@ def _only(held: pd.DataFrame | Unread, wanted: frozenset[str]) -> Unread:
     if isinstance(held, StoredRows):
         return StoredRows(held.stored, held.table, wanted if held.run_ids is None else wanted & held.run_ids)
     return ChosenRows(held, wanted)
+
+
+def is_several(value: object) -> bool:
+    """Whether a keyword's value is several values: whatever can be gone through but a text."""
+    return isinstance(value, Iterable) and not isinstance(value, str)
 
 
 def _both(one: pd.DataFrame | Unread, other: pd.DataFrame | Unread) -> pd.DataFrame | StoredRows:

@@ -1,5 +1,6 @@
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -48,6 +49,16 @@ def test_selecting_runs_selects_their_rows_everywhere(make_run, tmp_path):
         == set(found.validity["run_id"])
         == {"a", "b"}
     )
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, frozenset, np.array, pd.Series, pd.Index, dict.fromkeys])
+def test_several_values_select_the_runs_of_each_whatever_holds_them(make_run, tmp_path, kind):
+    for label in ("before", "after", "other"):
+        make_run(label, label=label)
+    found = build(make_run, tmp_path / "tidy")
+    assert found.select(label=kind(["other", "before"])).runs["run_id"].tolist() == ["before", "other"]
+    assert found.select(label=kind(["after"])).runs["run_id"].tolist() == ["after"]
+    assert found.select(label=None).runs["run_id"].tolist() == ["after", "before", "other"]
 
 
 def test_a_table_is_read_when_it_is_looked_at_and_of_the_selected_runs_alone(make_run, tmp_path, monkeypatch):
