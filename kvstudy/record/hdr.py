@@ -1,8 +1,8 @@
 """HdrHistogram data: the V2 encoding, merging, percentiles. Counts live in numpy; unit: microseconds.
 
     histogram = decode("HISTFAAAA…")           one base64 text, as in latency.hlog and generator.json
-    histogram.percentile_us(99.9)              highest equivalent value of the bucket, as every HdrHistogram
-                                               library gives it
+    histogram.percentile_us(99.9)              highest equivalent value of the bucket, and of percentile 0 the
+                                               lowest, as every HdrHistogram library gives it
     merge([first, second]).percentile_us(99)   the way to join seconds or runs: percentiles are never averaged
     encode(histogram)                          the text again
 
@@ -129,7 +129,9 @@ class Histogram:
         """Latency at each percentile; NaN when empty."""
         if not self.total:
             return np.full(len(percentiles), math.nan)
-        return self.highest_us[np.searchsorted(self.cumulative, self.ranks(percentiles))].astype(float)
+        buckets = np.searchsorted(self.cumulative, self.ranks(percentiles))
+        bounds = np.where(np.asarray(percentiles) == 0, self.lowest_us[buckets], self.highest_us[buckets])
+        return bounds.astype(float)
 
     def percentile_us(self, percentile: float) -> float:
         return float(self.percentiles_us([percentile])[0])

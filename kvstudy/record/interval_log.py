@@ -72,7 +72,8 @@ def read(text: str, file: str) -> list[Interval]:
 
 
 def by_second(text: str, file: str) -> str:
-    """The log with its measured intervals added up to seconds, a line each; a log of seconds as it is.
+    """The log with its measured intervals added up to seconds, a line each; a log of seconds as it is. Each
+    begins and ends with its second, whichever intervals of it are there; the last one ends with the run.
 
     FormatError as ``read`` and ``step_s``; ValueError for a histogram that cannot be read.
     """
@@ -83,16 +84,19 @@ def by_second(text: str, file: str) -> str:
     measured = [interval for interval in intervals if interval.tag in MEASURED_TAGS]
     begun_s = min(interval.start_epoch_s for interval in measured)
     of_tags = [[one for one in measured if one.tag == tag] for tag in {one.tag for one in measured}]
+    last_s = max(_second(interval, begun_s) for interval in measured)
     for parts in itertools.chain.from_iterable(in_seconds(of_tag, begun_s) for of_tag in of_tags):
         first, last = parts[0], parts[-1]
-        length_s = last.start_epoch_s - first.start_epoch_s + last.length_s
+        start_s = begun_s + (second := _second(first, begun_s))
+        length_s = 1.0 if second < last_s else last.start_epoch_s - start_s + last.length_s
         found = [_INTERVAL.fullmatch(lines[one.line - 1].rstrip("\r\n")) for one in parts]
         longest = max((one[4] for one in found), key=float)
         tag = f"Tag={first.tag}," if first.tag else ""
         histogram = hdr.encode(hdr.merge(hdr.decode(one.histogram) for one in parts))
         for one in parts:
             lines[one.line - 1] = ""
-        lines[first.line - 1] = f"{tag}{found[0][2]},{length_s:.3f},{longest},{histogram}\n"
+        stamp_s = float(found[0][2]) - (first.start_epoch_s - start_s)
+        lines[first.line - 1] = f"{tag}{stamp_s:.3f},{length_s:.3f},{longest},{histogram}\n"
     return "".join(lines)
 
 
@@ -100,8 +104,12 @@ def in_seconds(intervals: list[Interval], begun_s: float) -> list[list[Interval]
     """Those that began in the same second, counted from ``begun_s``, together; all in the order of time."""
     seconds: dict[int, list[Interval]] = {}
     for one in sorted(intervals, key=lambda interval: interval.start_epoch_s):
-        seconds.setdefault(math.floor(one.start_epoch_s - begun_s + _NEAR_S), []).append(one)
+        seconds.setdefault(_second(one, begun_s), []).append(one)
     return list(seconds.values())
+
+
+def _second(one: Interval, begun_s: float) -> int:
+    return math.floor(one.start_epoch_s - begun_s + _NEAR_S)
 
 
 def step_s(intervals: list[Interval], file: str) -> float:

@@ -38,6 +38,10 @@ def test_percentiles_are_those_of_the_library(digits, highest_us):
     for percentile in (0.1, 10, 50, 75, 90, 99, 99.9, 100):
         # 3000 samples make these ranks whole, so that the library's rounding and ours agree
         assert ours.percentile_us(percentile) == theirs.get_value_at_percentile(percentile)
+    wide = recorded([70_001, 90_001], highest_us=highest_us, digits=digits)
+    for percentile in (0, 50):
+        ours_wide = hdr.decode(wide.encode().decode())
+        assert ours_wide.percentile_us(percentile) == wide.get_value_at_percentile(percentile)
     assert ours.mean_us == pytest.approx(theirs.get_mean_value())
     assert ours.stdev_us == pytest.approx(theirs.get_stddev())
 

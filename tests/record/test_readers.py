@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from kvstudy.errors import FormatError
-from kvstudy.record import hdr, interval_log, jfr, slowest, stacks
+from kvstudy.record import hdr, interval_log, jfr, process_series, slowest, stacks
 
 REFERENCE = Path(__file__).resolve().parents[2] / "data" / "reference"
 
@@ -138,6 +139,26 @@ def test_a_log_is_added_up_to_seconds_and_one_of_seconds_is_as_it_was():
     assert interval_log.by_second(again, "latency.hlog") == again
 
 
+def test_a_log_that_lacks_intervals_is_one_of_seconds_when_it_is_added_up():
+    seed = random.randrange(1 << 32)
+    print(f"seed={seed}")
+    generator = random.Random(seed)
+    for _ in range(20):
+        there = sorted({0, 1, *generator.sample(range(24), 8)})
+        lines = [
+            *HEAD,
+            *(f"Tag=response,{1 + at / 4:.3f},0.250,3.0,{histogram(3)}" for at in there),
+        ]
+        text = "".join(f"{line}\n" for line in lines)
+        found = interval_log.read(interval_log.by_second(text, "latency.hlog"), "latency.hlog")
+        assert interval_log.step_s(found, "latency.hlog") == 1
+        starts_s = [one.start_epoch_s - 1795207346.25 for one in found]
+        assert starts_s == sorted({at // 4 for at in there})
+        assert [one.length_s for one in found[:-1]] == [1] * (len(found) - 1)
+        assert starts_s[-1] + found[-1].length_s == there[-1] / 4 + 0.25
+        assert sum(hdr.decode(one.histogram).total for one in found) == len(there)
+
+
 def test_a_histogram_is_read_back_as_it_was_written():
     written = hdr.decode(histogram(1, 5, 5, 2047, 70_000, 86_400_000_000))
     again = hdr.decode(hdr.encode(written))
@@ -180,6 +201,22 @@ def test_the_slowest_answers_are_read_by_column():
 def test_a_cut_or_damaged_list_of_slow_answers_names_the_line(text, error):
     with pytest.raises(FormatError, match=error):
         slowest.read(text, "slowest.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "process.csv:1: .*head line"),
+        ("service_cpu_s\n", "process.csv:1: .*head line"),
+        ("second,service_cpu_s,steal_share\n0,0.5,\n1\n", "process.csv:3: not 3 numbers: '1'"),
+        ("second,service_cpu_s\n0,0.5,1\n", "process.csv:2: not 2 numbers"),
+        ("second,service_cpu_s\n0,x\n", "process.csv:2: not 2 numbers"),
+        ("second,service_cpu_s\n0,0.5\n1,0.5", "process.csv:3: cut within a line"),
+    ],
+)
+def test_a_cut_or_damaged_series_names_the_line(text, error):
+    with pytest.raises(FormatError, match=error):
+        process_series.read(text, "process.csv")
 
 
 def test_events_are_read_in_the_order_of_time():
