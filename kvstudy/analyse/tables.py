@@ -377,6 +377,19 @@ def _source(taken: dict[str, frozenset[str]]) -> str:
     return f"data/raw ({', '.join(own)}) and data/reference"
 
 
+def source_of(found: Tables) -> str:
+    """``found.source``; of runs selected from several places, that of these alone."""
+    return where_of(found) if found.source.endswith(f" and data/{REFERENCE}") else found.source
+
+
+def where_of(found: Tables) -> str:
+    """Where these runs lie, of all that the study has."""
+    own = set(found.runs.loc[found.runs["run_id"].isin(found.own), "experiment"])
+    if own and own != set(found.runs["experiment"]):
+        return f"data/raw ({', '.join(sorted(own))}) and data/reference"
+    return "data/raw" if own else "data/reference"
+
+
 def _loaded(stored: Stored) -> Tables:
     return Tables(
         **_frames(stored, schema.TABLES, "runs"), source=str(stored.tidy_root), folders=stored.folders

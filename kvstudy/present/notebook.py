@@ -28,8 +28,10 @@ from kvstudy.analyse.tables import (
     OWN_THEN_REFERENCE,
     REFERENCE_ALONE,
     Tables,
+    source_of,
     state,
     study_tables,
+    where_of,
 )
 from kvstudy.errors import KvstudyError
 from kvstudy.present import claim_text, words
@@ -167,15 +169,7 @@ def merge(*parts: Tables) -> Tables:
     and of no other experiment."""
     found = all_tables()
     found = found.only({run_id for part in parts for run_id in part.runs["run_id"]})
-    return found.but(source=_source_of(found))
-
-
-def _source_of(found: Tables) -> str:
-    """Where these runs lie, of all that the study has."""
-    own = set(found.runs.loc[found.runs["run_id"].isin(found.own), "experiment"])
-    if own and own != set(found.runs["experiment"]):
-        return f"data/raw ({', '.join(sorted(own))}) and data/reference"
-    return "data/raw" if own else "data/reference"
+    return found.but(source=where_of(found))
 
 
 def report_tables() -> Tables:
@@ -243,13 +237,12 @@ def source(found: Tables) -> Markdown:
         else "none of them failed a check"
     )
     named = words.several([f"`{name}`" for name in sorted(runs["experiment"].unique())])
-    if " and " in found.source:  # of all that there is, and these may be of one place
-        found = found.but(source=_source_of(found))
-    sentence = f"**{words.counted(len(runs), 'run')}** of {named} from `{found.source}`; {validity}."
+    source = source_of(found)
+    sentence = f"**{words.counted(len(runs), 'run')}** of {named} from `{source}`; {validity}."
     if found.own_runs and found.own_runs < len(runs):
         sentence += f" {words.count(found.own_runs)} of them are yours."
-    if found.source.endswith("reference"):
-        which = "These" if found.source == "data/reference" else "Those of `data/reference`"
+    if source.endswith("reference"):
+        which = "These" if source == "data/reference" else "Those of `data/reference`"
         command = "`kvstudy run experiments/…`" if found.own_runs else "`make reproduce`"
         sentence += (
             f" {which} are the reference runs that come with the project. To see your own machine's "

@@ -19,7 +19,7 @@ from kvstudy.analyse.configuration import INVALID, RATE, configured, differing
 from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.replication import profile_shares as replication_shares
-from kvstudy.analyse.tables import Tables
+from kvstudy.analyse.tables import Tables, source_of
 from kvstudy.present import capacity, claim_text, false_words, series, words
 from kvstudy.present.spreads import spread
 
@@ -115,7 +115,7 @@ def provenance(tables: Tables) -> pd.DataFrame:
         }
     )
     facts = {
-        "runs": f"{len(runs)} from {tables.source}",
+        "runs": f"{len(runs)} from {source_of(tables)}",
         "measured": f"{runs['start_utc'].min()} to {runs['start_utc'].max()}" if len(runs) else words.MISSING,
         "revision": words.several(revisions),
         "experiments": words.several(sorted(runs["experiment"].unique())),

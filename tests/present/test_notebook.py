@@ -99,6 +99,8 @@ def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenanc
     assert (notebook.merge(own).source, notebook.merge(theirs).source) == ("data/raw", "data/reference")
     told = [notebook.source(every.select(experiment=name)).data for name in ("own", "theirs")]
     assert "from `data/raw`;" in told[0] and "from `data/reference`;" in told[1], "whoever chose them"
+    told = [summary.provenance(every.select(experiment=name))["value"].iloc[0] for name in ("own", "theirs")]
+    assert [text.split(" from ")[1] for text in told] == ["data/raw", "data/reference"]
 
 
 def test_in_the_pages_a_column_of_sentences_may_be_broken_into_lines_and_a_column_of_numbers_not(monkeypatch):
