@@ -4,7 +4,8 @@
                                                stamp; written last
     data/tidy/<experiment>/<digest>/           a part: up to batches.RUNS_MAX runs of one folder of data/raw
         runs.parquet, percentiles.parquet, …   the rows of these runs, of each table that they have rows of
-        part.json                              which runs, by their seals, and size and digest of each file
+        part.json                              which runs, by their seals, which of them could not be read,
+                                               and size and digest of each file
 
     batches.py   which runs share a part      version.py   of which code a part is
     part.py      one part, written and read   build.py     brings all parts up to date
