@@ -26,8 +26,10 @@ def seal_of(run: Path) -> str:
 
 def stamp_of(run: Path) -> str:
     """Of names, sizes and times: the time of the last change of a file's name or rights too, which nobody can
-    set back."""
+    set back. Of what is no file its name."""
     with os.scandir(run) as entries:
-        files = sorted((entry.name, entry.stat()) for entry in entries if entry.is_file())
-    known = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in files]
+        found = sorted((entry.name, entry.stat() if entry.is_file() else None) for entry in entries)
+    known = [
+        (name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) if stat else (name,) for name, stat in found
+    ]
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]

@@ -176,6 +176,15 @@ def test_a_run_changed_after_the_tables_were_made_fails_in_the_next_and_passes_a
     assert observed == ["c"] and parts(tidy) == named
 
 
+def test_a_folder_put_into_a_run_fails_it_in_the_next_tables_until_it_is_taken_away(make_run, tidy):
+    run, _ = make_run("run-1"), make_run("run-2")
+    made(make_run, tidy)
+    (run.path / "more").mkdir()
+    assert verdicts(made(make_run, tidy)) == {"run-1": "FAIL", "run-2": "PASS"}
+    (run.path / "more").rmdir()
+    assert verdicts(made(make_run, tidy)) == {"run-1": "PASS", "run-2": "PASS"}
+
+
 def test_a_run_changed_before_it_was_first_read_passes_when_it_is_put_back(make_run, tidy, monkeypatch):
     monkeypatch.setattr(build, "SPREAD_FROM_RUNS", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
