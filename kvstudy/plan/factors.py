@@ -182,7 +182,7 @@ class Workload(FactorPart):
     key_bytes: Annotated[list[Annotated[int, Field(ge=8, le=1024)]], OneOrMore] = [16]
     value_bytes: Annotated[list[Annotated[int, Field(ge=1, le=VALUE_BYTES_MAX)]], OneOrMore] = [100]
     distribution: Annotated[list[Literal["uniform", "zipfian", "latest"]], OneOrMore] = ["uniform"]
-    read_share: Annotated[list[Annotated[float, Field(ge=0, le=1, strict=False)]], OneOrMore] | None = None
+    read_share: Annotated[list[Annotated[float, Field(ge=0, le=1)]], OneOrMore] | None = None
 
     def combinations(self) -> list[dict]:
         own = {} if self.statuses is None else {"statuses": self.statuses}

@@ -47,9 +47,10 @@ class KneePosterior:
     def add(self, rate_rps: float, held: bool) -> None:
         """The next trial, in the order in which they were made: one that follows a missed one started on what
         that left behind."""
-        distances = self._knees[:, None, None] + np.log1p(-self._penalties) - np.log(rate_rps)
+        penalties, places = np.unique(self._penalties, return_inverse=True)  # fewer than memories
+        distances = self._knees[:, None, None] + np.log1p(-penalties) - np.log(rate_rps)
         probabilities = LAPSE + (1 - 2 * LAPSE) * _normal(distances / SPREADS[:, None])
-        self._log_weights += np.log(probabilities if held else 1 - probabilities)
+        self._log_weights += np.log(probabilities if held else 1 - probabilities)[:, :, places]
         self._of_knees = None
         self._penalties = self._penalties * MEMORIES[:, 1] if held else MEMORIES[:, 0].copy()
 

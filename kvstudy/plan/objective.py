@@ -16,7 +16,8 @@ from kvstudy.service_failure import is_under_load
 from kvstudy.units import parse_rate_rps
 
 PlainRateRps = Annotated[float, PlainValidator(parse_rate_rps)]
-Share = Annotated[float, Field(gt=0, le=1, strict=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
+PRECISION_LEAST = 0.01  # that the grid of knees can tell
 
 
 class Answer(Enum):
@@ -108,7 +109,7 @@ class Search(Part):
     objective: Objective
     lowest_rate: PlainRateRps
     highest_rate: PlainRateRps
-    precision: Annotated[float, Field(gt=0, lt=1, strict=False)] = 0.05
+    precision: Annotated[float, Field(ge=PRECISION_LEAST, lt=1)] = 0.05
     sweeps: Rounds = 3
     trials_max: Rounds = 40
 
@@ -118,5 +119,11 @@ class Search(Part):
             raise ValueError(
                 f"lowest_rate must be below highest_rate: lowest_rate={self.lowest_rate:g} "
                 f"highest_rate={self.highest_rate:g}"
+            )
+        if self.highest_rate <= self.lowest_rate * (1 + self.precision):
+            raise ValueError(
+                f"nothing is left to find: lowest_rate={self.lowest_rate:g} and "
+                f"highest_rate={self.highest_rate:g} are nearer than precision={self.precision:g}\n"
+                "lower lowest_rate, or raise highest_rate"
             )
         return self

@@ -21,7 +21,7 @@ and on the pages.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from kvstudy.errors import KvstudyError
 from kvstudy.plan.knee import KneePosterior
@@ -31,6 +31,8 @@ from kvstudy.plan.objective import Answer, Search
 UNKNOWN_IN_A_ROW_MAX = 3
 # The first part ends when held and missed are so near to each other.
 NEAR = 0.25
+# A grid of rates on which the knee may not lie is laid wider by so much.
+WIDER = 4
 # A sweep starts so many steps below the interval, and crosses it in about so many.
 STEPS_BELOW = 2
 STEPS_ACROSS = 3
@@ -59,23 +61,31 @@ class Trial:
 class Found:
     """What a search knows. ``held_rps``: surely held more often than not; ``missed_rps``: surely missed more
     often than not; between them lies the knee, ``knee_rps`` its median. None: no such rate among those that
-    were allowed. ``precise``: the interval is as narrow as was wanted."""
+    were allowed. ``precise``: the interval is as narrow as was wanted; ``why_wide``: what ended a search
+    before it was, where that is known."""
 
     held_rps: float | None
     knee_rps: float | None
     missed_rps: float | None
     precise: bool
     trials: list[Trial]
+    why_wide: str | None = field(default=None, compare=False)
 
     def interval(self) -> str:
         """In words, for the terminal."""
         if self.knee_rps is None:
             return "cannot tell: no trial said anything"
+        why = f": {self.why_wide}" if self.why_wide else ""
         if self.held_rps is None and self.missed_rps is None:
-            return "cannot tell: too few trials"
-        low = "no rate surely held" if self.held_rps is None else f"{self.held_rps:.0f}/s held"
-        high = "no rate missed" if self.missed_rps is None else f"{self.missed_rps:.0f}/s missed"
-        return f"[{low}, {high}] (95 %)" + ("" if self.precise else ", not narrowed down: out of trials")
+            return f"cannot tell{why}" if why else "cannot tell: too few trials"
+        low = "no rate surely held" if self.held_rps is None else f"{_in_short(self.held_rps)}/s held"
+        high = "no rate missed" if self.missed_rps is None else f"{_in_short(self.missed_rps)}/s missed"
+        return f"[{low}, {high}] (95 %)" + ("" if self.precise else f", not narrowed down{why}")
+
+
+def _in_short(rate_rps: float) -> str:
+    """Whole, or three digits of one that is small."""
+    return f"{rate_rps:.0f}" if rate_rps >= 100 else f"{rate_rps:.3g}"
 
 
 def found_in(trials: list[Trial], lowest_rps: float, highest_rps: float, precision: float) -> Found:
@@ -133,14 +143,23 @@ def _spoke(trials: list[Trial]) -> list[Trial]:
 
 def _posterior(trials: list[Trial], lowest_rps: float, highest_rps: float) -> KneePosterior:
     """The grid is laid around the rates between which the answers change, so that it is fine where the knee
-    may be."""
+    may be. Where a wrong answer has led away from it, what is known reaches to the grid's end: the grid is
+    then laid wider."""
     held = [trial.rate_rps for trial in trials if trial.answer is Answer.HELD]
     missed = [trial.rate_rps for trial in trials if trial.answer is Answer.MISSED]
     low, high = sorted((max(held, default=lowest_rps), min(missed, default=highest_rps)))
-    knee = KneePosterior(max(lowest_rps, low / 2), min(highest_rps, high * 2))
-    for trial in trials:
-        knee.add(trial.rate_rps, trial.answer is Answer.HELD)
-    return knee
+    low, high = low / 2, high * 2
+    while True:
+        low, high = max(lowest_rps, low), min(highest_rps, high)
+        knee = KneePosterior(low, high)
+        for trial in trials:
+            knee.add(trial.rate_rps, trial.answer is Answer.HELD)
+        surely_held, surely_missed = knee.interval()
+        reaches_below = low > lowest_rps and surely_held < low
+        reaches_above = high < highest_rps and surely_missed > high
+        if not reaches_below and not reaches_above:
+            return knee
+        low, high = low / (WIDER if reaches_below else 1), high * (WIDER if reaches_above else 1)
 
 
 def _is_precise(knee: KneePosterior, lowest_rps: float, highest_rps: float, precision: float) -> bool:
@@ -165,16 +184,17 @@ class _Searcher:
         self._search = search
         self._measure = measure
         self._trials: list[Trial] = []
-        self._knee: KneePosterior | None = None
 
     def run(self) -> Found:
         try:
             self._come_near()
             self._sweep_until_precise()
+            why_wide = f"{_in_short(self._search.lowest_rate)}/s is missed each time: lower lowest_rate"
         except _OutOfTrials:
-            pass
+            why_wide = "out of trials"
         search = self._search
-        return found_in(self._trials, search.lowest_rate, search.highest_rate, search.precision)
+        found = found_in(self._trials, search.lowest_rate, search.highest_rate, search.precision)
+        return found if found.precise else replace(found, why_wide=why_wide)
 
     def _try(self, rate_rps: float, purpose: str = "search") -> bool:
         """True when held. Unknown trials are repeated and count against the budget like any other."""
@@ -184,8 +204,6 @@ class _Searcher:
             answer, note = self._measure(rate_rps, purpose)
             self._trials.append(Trial(rate_rps, answer, purpose, note))
             if answer is not Answer.UNKNOWN:
-                if self._knee is not None:
-                    self._knee.add(rate_rps, answer is Answer.HELD)
                 return answer is Answer.HELD
         raise KvstudyError(
             f"search cannot go on: {UNKNOWN_IN_A_ROW_MAX} trials in a row say nothing: "
@@ -246,13 +264,14 @@ class _Searcher:
         MultipleLossRatioSearch(config=config).search(Measurer())
 
     def _sweep_until_precise(self) -> None:
+        """Stops by what ``found_in`` says of the same trials. A service that misses the lowest rate each time
+        is asked no further: nothing below may be tried."""
         search, sweeps, in_vain = self._search, 0, 0
-        self._knee = knee = _posterior(_spoke(self._trials), search.lowest_rate, search.highest_rate)
-        # A service that misses the lowest rate each time is asked no further: nothing below may be tried.
-        while in_vain < search.sweeps and (
-            sweeps < search.sweeps
-            or not _is_precise(knee, search.lowest_rate, search.highest_rate, search.precision)
-        ):
+        while in_vain < search.sweeps:
+            knee = _posterior(_spoke(self._trials), search.lowest_rate, search.highest_rate)
+            precise = _is_precise(knee, search.lowest_rate, search.highest_rate, search.precision)
+            if precise and sweeps >= search.sweeps:
+                return
             low, high = knee.interval()
             step = max((high / low) ** (1 / STEPS_ACROSS), 1 + search.precision / 2)
             rate = min(max(search.lowest_rate, low / step**STEPS_BELOW), search.highest_rate)

@@ -59,7 +59,7 @@ def plan_head(plan: Plan) -> list[str]:
         lines.append(
             f"search ({experiment.search.method}): at most {experiment.search.trials_max} trials for "
             "each line below, "
-            f"until the knee is known to {experiment.search.precision:.0%}"
+            f"until the knee is known to {100 * experiment.search.precision:g}%"
         )
     return lines + [
         f"  fill {fill['records']} records, key {fill['key_bytes']} B, value {fill['value_bytes']} B"

@@ -23,6 +23,7 @@ WHOLE = {
     "warm_up": "1s",
     "repeats": 2,
 }
+SEARCH = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 1000}
 
 
 def load(tmp_path, values=None, text=None, preset=None) -> Experiment:
@@ -121,6 +122,26 @@ def test_mistyped_value_is_answered_with_the_nearest_valid_one(tmp_path):
         ({"jvm": {"options": ["-XX:+UseG1GC -Xmx1g"]}}, "jvm.options: string should match pattern"),
         ({"service": "workers"}, "service: must be a mapping of keys to values"),
         ({"fill": "many"}, "fill: must be a mapping of keys to values"),
+        (
+            {"workload": {"script": "mixed", "read_share": "0.25"}},
+            "workload.read_share: input should be a valid number: '0.25'",
+        ),
+        (
+            {"workload": {"script": "mixed", "read_share": True}},
+            "workload.read_share: input should be a valid number: True",
+        ),
+        (
+            {"search": SEARCH | {"objective": {"mean": "1ms", "achieved_share": True}}},
+            "search.objective.achieved_share: input should be a valid number: True",
+        ),
+        (
+            {"search": SEARCH | {"precision": "0.2"}},
+            "search.precision: input should be a valid number: '0.2'",
+        ),
+        (
+            {"search": SEARCH | {"precision": 0.005}},
+            "search.precision: input should be greater than or equal to 0.01: 0.005",
+        ),
     ],
 )
 def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
@@ -458,9 +479,6 @@ def test_capital_letters_are_answered_with_the_name_that_was_meant(tmp_path):
 
 def test_more_connections_than_the_generator_can_have_are_refused(tmp_path):
     assert ": connections: input should be less than" in refused(tmp_path, {"connections": 10**9}).message
-
-
-SEARCH = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 1000}
 
 
 def test_a_search_with_a_profile_is_refused(tmp_path):

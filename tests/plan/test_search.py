@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from kvstudy.errors import KvstudyError
-from kvstudy.plan.objective import Objective, Search
+from kvstudy.plan.objective import PRECISION_LEAST, Objective, Search
 from kvstudy.plan.search import Answer, Trial, expected_trials, found_in, search_stable_rate
 
 KNEE_RPS = 11_250.0
@@ -104,6 +104,25 @@ def test_unknown_trials_are_repeated_and_never_count_as_missed(method):
         assert len(found.trials) == service.trials
 
 
+@pytest.mark.parametrize("knee_rps", [3000.0, KNEE_RPS])
+@METHODS
+def test_one_wrong_answer_early_does_not_lead_the_search_away_from_the_knee(method, knee_rps):
+    """Which a trial gives once in a hundred; of 20 intervals one may be beside the knee."""
+    beside = 0
+    for wrong in range(1, 9):
+        made = 0
+
+        def measure(rate_rps, purpose, wrong=wrong):
+            nonlocal made
+            made += 1
+            return (Answer.HELD if (rate_rps <= knee_rps) != (made == wrong) else Answer.MISSED), ""
+
+        found = search_stable_rate(search(method), measure)
+        assert found.held_rps < 1.05 * knee_rps and found.missed_rps > 0.95 * knee_rps, wrong
+        beside += not found.held_rps <= knee_rps <= found.missed_rps
+    assert beside <= 1
+
+
 @METHODS
 def test_machine_on_which_every_trial_says_nothing_stops_the_search(method):
     with pytest.raises(KvstudyError, match="3 trials in a row say nothing: rate=.*generator saturated"):
@@ -116,6 +135,33 @@ def test_budget_ends_the_search_and_the_result_says_so(method):
     found = search_stable_rate(search(method, trials_max=4), service.measure)
     assert not found.precise and service.trials == 4
     assert "out of trials" in found.interval()
+
+
+@pytest.mark.parametrize("precision", [0.02, PRECISION_LEAST])
+def test_a_search_that_may_go_on_does_not_end_before_it_is_precise(precision):
+    for knee_rps in (1500.0, KNEE_RPS):
+        service = SimulatedService(1, knee_rps=knee_rps)
+        found = search_stable_rate(search("bisect", precision=precision, trials_max=200), service.measure)
+        assert found.precise and len(found.trials) < 200, f"{knee_rps}: {found.interval()}"
+
+
+@METHODS
+def test_a_search_that_ended_below_its_rates_says_that_these_are_too_high(method):
+    found = search_stable_rate(search(method), SimulatedService(1, knee_rps=100).measure)
+    assert len(found.trials) < 40
+    assert found.interval().endswith("not narrowed down: 500/s is missed each time: lower lowest_rate")
+
+
+def test_a_knee_of_few_requests_a_second_is_said_in_digits_that_tell_its_ends_apart():
+    asked = search("bisect", lowest_rate=0.1, highest_rate=20)
+    found = search_stable_rate(asked, SimulatedService(1, knee_rps=1.3).measure)
+    low, high = (float(word.strip("[").removesuffix("/s")) for word in found.interval().split()[:3:2])
+    assert 1.2 < low < 1.3 < high < 1.4
+
+
+def test_rates_nearer_to_each_other_than_the_precision_are_refused():
+    with pytest.raises(ValueError, match="nothing is left to find: .*lowest_rate=100.*precision=0.1"):
+        search("bisect", lowest_rate=100, highest_rate=109, precision=0.1)
 
 
 @pytest.mark.parametrize("trials, at_least", [(3, 0.75), (10, 0.9)])
