@@ -8,6 +8,7 @@
 --   distribution=D   uniform | zipfian | latest, where a workload draws its keys      (uniform)
 --   read_share=X     0 … 1, workload mixed only                                       (0.5)
 --   threads=T        how many threads a generator has, so that they can share out the keys (1)
+--   skip=N           unique_put and unique_get only: their walk begins behind its first N keys (0)
 --   first_key=K      workload fill only: its keys are K … K+N-1                        (0)
 --   writes=W         workload fill only: so many, in a cycle over the keys; 0: each once (0)
 --   put_path=P       where a key is written, with {key} in its place                 (/v0/entity?id={key})
@@ -29,7 +30,7 @@ local keyspace = {}
 local defaults = {
   key_count = 100000, key_bytes = 16, value_bytes = 100, distribution = "uniform", read_share = 0.5,
   threads = 1, seed = 1,
-  first_key = 0, writes = 0, put_status = "201",
+  skip = 0, first_key = 0, writes = 0, put_status = "201",
   put_path = "/v0/entity?id={key}", get_path = "/v0/entity?id={key}", delete_path = "/v0/entity?id={key}",
 }
 
@@ -132,16 +133,23 @@ local function greatest_common_divisor(a, b)
   return a
 end
 
+-- a * count % n. Only additions, so exact for every n that key_count may be.
+local function multiple(a, count, n)
+  local product = 0
+  while count > 0 do
+    if count % 2 == 1 then product = (product + a) % n end
+    a, count = (a + a) % n, math.floor(count / 2)
+  end
+  return product
+end
+
 -- Every key exactly once over all threads, scattered over the whole range, before any comes again. Thread t
--- of T takes positions t, t + T, t + 2T … of one walk in steps coprime to key_count. Only additions, so exact
--- for every key_count.
+-- of T takes positions t, t + T, t + 2T … of one walk in steps coprime to key_count, from `skip` on.
 function keyspace.scattered(options)
   local n, T = options.key_count, options.threads
   local step = math.max(1, math.floor(n * 0.6180339887))
   while greatest_common_divisor(step, n) ~= 1 do step = step + 1 end
-  local key, stride = 0, 0
-  for _ = 1, options.thread do key = (key + step) % n end
-  for _ = 1, T do stride = (stride + step) % n end
+  local key, stride = multiple(step, options.skip + options.thread, n), multiple(step, T, n)
   return function()
     local k = key
     key = (key + stride) % n

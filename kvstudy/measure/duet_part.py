@@ -112,9 +112,9 @@ def part_command(
     """loadgen's argv; without a time of the start only good for asking when its slices would be."""
     one = load.of(turn.first)
     first, second = (turn.urls[side] for side in turn.order)
-    at_rate = slices.loop != "closed" and not one.closed_loop
+    rate_rps = load.rate_rps(slices)
     # Who has no due times waits for none busily; loadgen refuses that.
-    rate = ["-R", write_rate(one.offered_rate_rps), "--spin", one.spin] if at_rate else ["--closed"]
+    rate = ["-R", write_rate(rate_rps), "--spin", one.spin] if rate_rps is not None else ["--closed"]
     sample = ["--sample", str(sampled)] if (sampled := sample_size(one)) else []
     start = ["--start-at", _utc_ns(start_ns)] if start_ns is not None else []
     share = ["--part", turn.share] if turn.share else []
@@ -156,7 +156,7 @@ def part_command(
         "-s",
         str(script_path(one, workloads)),
         "--",
-        *script_arguments(one, turn.seed),
+        *script_arguments(one, turn.seed, load.keys_before(slices)),
     ]
 
 

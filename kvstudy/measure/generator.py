@@ -15,6 +15,7 @@ from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.start_in_time import generator_failed
 from kvstudy.plan.run_plan import Configuration
 from kvstudy.plan.subject import SubjectSpec
+from kvstudy.plan.unique_keys import WALKS, enough_unique_keys
 from kvstudy.units import write_duration, write_rate
 
 MIXED = ("GET", "PUT")
@@ -82,8 +83,8 @@ def generator_commands(
 ) -> list[GeneratorCommand]:
     """What to run one after the other; the last one is the measurement. ``part``, ``start_at``: of a load
     that several make together, loadgen's alone."""
-    words, script = script_arguments(configuration, seed), script_path(configuration, workloads)
-    target = ["-s", str(script), "--timeout", write_duration(configuration.timeout_s), url, "--", *words]
+    script = script_path(configuration, workloads)
+    target = ["-s", str(script), "--timeout", write_duration(configuration.timeout_s), url, "--"]
     size = ["-c", str(configuration.connections), "-t", str(configuration.threads)]
     rate = [] if configuration.closed_loop else ["-R", write_rate(configuration.offered_rate_rps)]
     environment = (
@@ -118,6 +119,7 @@ def generator_commands(
         own += ["--part", part] if part else []
         own += ["--start-at", start_at] if start_at else []
         argv = [program, *size, "-d", write_duration(configuration.duration_s), *rate, "-L", *own, *target]
+        argv += script_arguments(configuration, seed)
         return [
             GeneratorCommand(
                 argv,
@@ -127,14 +129,20 @@ def generator_commands(
             )
         ]
     latency = ["-U"] if configuration.generator == "wrk2" else ["--latency"]
+    warm_up_s = configuration.warm_up_s
+    of_warm_up = enough_unique_keys(configuration.offered_rate_rps, warm_up_s) if warm_up_s else 0
     return [
         GeneratorCommand(
-            [program, *size, "-d", write_duration(length_s), *rate, *latency, *target],
+            [
+                *(program, *size, "-d", write_duration(length_s), *rate, *latency, *target),
+                *script_arguments(configuration, seed, keys_before),
+            ],
             environment,
             0.0,
             length_s,
         )
-        for length_s in filter(None, (configuration.warm_up_s, configuration.measured_s))
+        for length_s, keys_before in ((warm_up_s, 0), (configuration.measured_s, of_warm_up))
+        if length_s
     ]
 
 
@@ -196,10 +204,13 @@ def expected_statuses(configuration: Configuration) -> str:
     return ",".join(map(str, expected))
 
 
-def script_arguments(configuration: Configuration, seed: int) -> list[str]:
-    """The ``key=value`` words behind ``--``."""
+def script_arguments(configuration: Configuration, seed: int, keys_before: int = 0) -> list[str]:
+    """The ``key=value`` words behind ``--``. ``keys_before``: as many as other processes can have sent before
+    this one."""
+    walks_on = keys_before and configuration.workload in WALKS and not configuration.script
     arguments = {
         **configuration.workload_args,
+        **({"skip": keys_before % configuration.workload_args["key_count"]} if walks_on else {}),
         "threads": configuration.threads,
         "seed": seed,
         **path_arguments(configuration.spec),

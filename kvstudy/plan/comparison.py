@@ -10,11 +10,13 @@ Everything here is pure. Which launches count, and when a duet is decided: ``kvs
 """
 
 import hashlib
+import itertools
 import json
 import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -33,6 +35,7 @@ from kvstudy.plan.run_plan import (
 from kvstudy.plan.run_plan import Plan as RunPlan
 from kvstudy.plan.selection import selected
 from kvstudy.plan.subject import SubjectSpec
+from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST, enough_unique_keys
 
 SIDES = ("a", "b")
 # Beyond warm-ups and slices: start of two JVMs, checks, stop, reading of two recordings, seal; of each loop
@@ -88,6 +91,15 @@ class Load:
 
     def of(self, side: str) -> Configuration:
         return self.a if side == "a" else self.b
+
+    def rate_rps(self, slices: Slices) -> float | None:
+        """In a closed loop: None."""
+        return _rate_in(slices, self.a.offered_rate_rps)
+
+    def keys_before(self, slices: Slices) -> int:
+        """As many keys as a side can have been sent in the loops before this one, of the profile too."""
+        before = itertools.takewhile(lambda one: one.loop != slices.loop, self.loops)
+        return sum(enough_unique_keys(self.rate_rps(one), one.duration_s) for one in before)
 
 
 @dataclass(frozen=True)
@@ -266,6 +278,7 @@ def comparisons(
                 f"ours to start: url={configuration.spec.url}",
                 "give its command instead of its url, or measure independent runs: kvstudy run",
             )
+        _check_keys(experiment, configuration)
     loads = _by_load(configurations)
     named = {_name(one): one.variant for load in loads for one in load}
     if builds:
@@ -328,15 +341,50 @@ def _chosen(experiment: Experiment, only: Iterable[str]) -> list[Configuration]:
         experiment,
         [
             PlannedRun(configuration, 1, 1, experiment.seed)
-            for configuration in configurations_of(_long_enough(experiment))
+            for configuration in configurations_of(
+                _long_enough(experiment), partial(_unique_keys, experiment.comparing)
+            )
         ],
     )
     return [run.configuration for run in selected(whole, only).runs]
 
 
+def _unique_keys(comparing: Comparing, offered_rate_rps: float | None) -> int:
+    """As many as all loops of one load can write."""
+    return sum(
+        enough_unique_keys(_rate_in(loop, offered_rate_rps), loop.duration_s)
+        for loop in _all_loops(comparing, offered_rate_rps is not None)
+    )
+
+
+def _check_keys(experiment: Experiment, one: Configuration) -> None:
+    """Of what the file says of a run's keys: a duet writes more of them."""
+    if one.workload != "unique_put":
+        return
+    keys, key_bytes = one.workload_args["key_count"], one.workload_args["key_bytes"]
+    named = "fill.records" if one.fill else "key_count"
+    written = sum(
+        (_rate_in(loop, one.offered_rate_rps) or CLOSED_LOOP_RPS_LEAST) * loop.duration_s
+        for loop in _all_loops(experiment.comparing, not one.closed_loop)
+    )
+    if keys < written:
+        raise ExperimentError(
+            f"unique_put would write keys twice in a duet: {named}={keys} rate × duration of its slices="
+            f"{written:.0f}, a closed loop taken for {CLOSED_LOOP_RPS_LEAST}/s",
+            "leave PUT out of fill.methods"
+            if one.fill
+            else "leave key_count out: it is then chosen to suffice",
+        )
+    if key_bytes <= len(str(keys - 1)):
+        raise ExperimentError(
+            f"a key is a letter and its number, so key_bytes must exceed the digits: workload={one.workload} "
+            f"key_bytes={key_bytes} keys of a duet={keys}",
+            "write key_bytes: 16, in the file's compare: {workload: …}",
+        )
+
+
 def _long_enough(experiment: Experiment) -> Experiment:
-    """Its duration is that of all slices, of which unique_put makes its number of keys, and the disk that is
-    needed."""
+    """Its duration is that of all slices, of which follows the disk that is needed."""
     loops = _loops(experiment.comparing, experiment.rate != ["closed"])
     return experiment.model_copy(
         update={
@@ -355,6 +403,16 @@ def _loops(comparing: Comparing, at_rate: bool) -> tuple[Slices, ...]:
         return (loop("closed", comparing.warm_up, comparing.pairs),)
     closed = (loop("closed", 0, comparing.closed_pairs),) if comparing.closed_pairs else ()
     return (loop("rate", comparing.warm_up, comparing.pairs), *closed)
+
+
+def _all_loops(comparing: Comparing, at_rate: bool) -> tuple[Slices, ...]:
+    """That of the profile too."""
+    return (*_loops(comparing, at_rate), *((profile_loop(comparing),) if comparing.profile else ()))
+
+
+def _rate_in(slices: Slices, offered_rate_rps: float | None) -> float | None:
+    """Of a load of this rate."""
+    return None if slices.loop == "closed" else offered_rate_rps
 
 
 def profile_loop(comparing: Comparing) -> Slices:

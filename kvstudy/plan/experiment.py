@@ -17,6 +17,8 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.plan.comparing import COMPARABLE, Comparing
 from kvstudy.plan.factors import (
+    DEFAULT_KEY_COUNT,
+    MEMTABLE_ENTRY_BYTES,
     METHOD_OF_WORKLOAD,
     DurationS,
     JvmOptions,
@@ -38,7 +40,7 @@ from kvstudy.plan.factors import (
 from kvstudy.plan.objective import Search
 from kvstudy.plan.refusal import Impossible, Source, keys_of, read_yaml, refusal, refuse, unknown_key
 from kvstudy.plan.subject import OUR_SERVICE, Subjects
-from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST
+from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST, enough_unique_keys
 from kvstudy.project import project_root, workloads_root
 from kvstudy.units import parse_duration_s, write_duration, write_rate
 
@@ -524,12 +526,14 @@ class Experiment(Part):
                 f"value_bytes={min(workload.value_bytes)} key_bytes={max(workload.key_bytes)}",
             )
         records = self.fill.records if self.fill and method in self.fill.methods else [0]
-        most = max(*records, *(workload.key_count or [1]))
+        most = max(*records, *(workload.key_count or [self._keys_of(script) if records == [0] else 1]))
+        most += self._head_start_keys(workload) if script == "unique_put" else 0
         if script in METHOD_OF_WORKLOAD and min(workload.key_bytes) <= len(str(most - 1)):
             raise Impossible(
                 "workload",
                 "a key is a letter and its number, so key_bytes must exceed the digits: "
-                f"workload={script} key_bytes={min(workload.key_bytes)} keys={most}",
+                f"workload={script} key_bytes={min(workload.key_bytes)} keys={most}\n"
+                f"write key_bytes: {len(str(most - 1)) + 1} or more",
             )
         reads_filled_keys = (
             method == "GET"
@@ -552,6 +556,19 @@ class Experiment(Part):
             )
         if script == "unique_put":
             self._keys_suffice(workload, records)
+
+    def _keys_of(self, script: str) -> int:
+        """As many as the plan chooses at most, where nothing is filled and no key_count said."""
+        if script != "unique_put":
+            return DEFAULT_KEY_COUNT
+        rates = [self.search.highest_rate] if self.search else self.rate or []
+        duration_s = max(self.duration, self.for_profiled_runs().duration)
+        return max(enough_unique_keys(None if rate == "closed" else rate, duration_s) for rate in rates)
+
+    def _head_start_keys(self, workload: Workload) -> int:
+        """unique_put has keys of its own for a head start."""
+        record = min(workload.key_bytes) + min(workload.value_bytes) + MEMTABLE_ENTRY_BYTES
+        return (self.head_start or 0) // record
 
     def _keys_suffice(self, workload: Workload, filled: list[int]) -> None:
         """unique_put has as many keys as it writes, where these are not left to the plan. How many it writes

@@ -39,6 +39,10 @@ def listed(value: Any) -> Any:
 COUNT_MAX = (1 << 50) - 1  # of workloads/keyspace.lua
 ROUNDS_MAX = 10_000  # of a search: sweeps, trials; of a duet: launches, pairs of slices
 VALUE_BYTES_MAX = 1 << 30
+DEFAULT_KEY_COUNT = 100_000
+# What a record takes in a memtable beyond its key and value, nearly: a memtable of 4 MiB held 28 000 records
+# of 116 bytes.
+MEMTABLE_ENTRY_BYTES = 32
 OneOrMore = BeforeValidator(listed)
 Positive = Annotated[int, Field(ge=1, le=COUNT_MAX)]
 Natural = Annotated[int, Field(ge=0, le=COUNT_MAX)]

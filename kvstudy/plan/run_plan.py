@@ -11,11 +11,21 @@ import itertools
 import json
 import math
 import random
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from kvstudy.plan.experiment import Experiment
-from kvstudy.plan.factors import MEMORY, METHOD_OF_WORKLOAD, crossed, is_path, varied_in, workload_name
+from kvstudy.plan.factors import (
+    DEFAULT_KEY_COUNT,
+    MEMORY,
+    MEMTABLE_ENTRY_BYTES,
+    METHOD_OF_WORKLOAD,
+    crossed,
+    is_path,
+    varied_in,
+    workload_name,
+)
 from kvstudy.plan.search import expected_trials
 from kvstudy.plan.subject import SubjectSpec, spec_of
 from kvstudy.plan.unique_keys import enough_unique_keys
@@ -29,13 +39,9 @@ PROFILED_RUN_OVERHEAD_S = 6.0
 FILL_RATE_RPS = 70_000
 FILL_OVERHEAD_S = 3.0
 HEAD_START_OVERHEAD_S = 0.3
-# What a record takes in a memtable beyond its key and value, nearly: a memtable of 4 MiB held 28 000 records
-# of 116 bytes.
-MEMTABLE_ENTRY_BYTES = 32
 # A store on disk beside its plain keys and values: WAL and SSTable at the same time, tables being compacted,
 # manifest.
 DISK_SPACE_FACTOR = 3
-DEFAULT_KEY_COUNT = 100_000
 LARGE = 1_000_000  # records that a plan names of each run
 _LATER = ("head_start_bytes", "subject", "script", "statuses", "read_back", "generators", "cores")
 
@@ -303,9 +309,12 @@ def _blocks(
     ]
 
 
-def configurations_of(experiment: Experiment) -> list[Configuration]:
+def configurations_of(
+    experiment: Experiment, unique_keys: Callable[[float | None], int] | None = None
+) -> list[Configuration]:
     """Every combination of the factors, each once. Under ``search`` the rate is the highest one, in place of
-    the one to be found."""
+    the one to be found. ``unique_keys``: how many keys unique_put gets at a rate; None: those of a run."""
+    unique_keys = unique_keys or partial(enough_unique_keys, duration_s=experiment.duration)
     rates = experiment.rate or [experiment.search.highest_rate]
     services = [one for part in experiment.service for one in part.combinations()]
     varied = {*varied_in(services), *experiment.jvm.varied()} | (
@@ -341,6 +350,7 @@ def configurations_of(experiment: Experiment) -> list[Configuration]:
                         workload,
                         choice,
                         {name: value for name, value in named.items() if name in varied},
+                        unique_keys,
                     )
                     # Options of the service and its JVM do not vary another subject, records no run that
                     # writes.
@@ -350,7 +360,13 @@ def configurations_of(experiment: Experiment) -> list[Configuration]:
 
 
 def _configuration(
-    experiment: Experiment, service: dict, jvm: list[str], workload: dict, choice: dict, variant: dict
+    experiment: Experiment,
+    service: dict,
+    jvm: list[str],
+    workload: dict,
+    choice: dict,
+    variant: dict,
+    unique_keys: Callable[[float | None], int],
 ) -> Configuration:
     arguments, spec = dict(workload), choice["subject"]
     script, statuses = arguments.pop("script"), arguments.pop("statuses", None)
@@ -358,9 +374,13 @@ def _configuration(
     offered_rate_rps = None if choice["rate"] == "closed" else choice["rate"]
     filled = experiment.fill is not None and method in experiment.fill.methods and spec.can_be_filled
     if "key_count" not in arguments:
-        arguments["key_count"] = _key_count(
-            script, offered_rate_rps, experiment.duration, choice["records"] if filled else None
-        )
+        # All filled keys; for unique_put as many as can be written at most, so that each is written once.
+        if filled:
+            arguments["key_count"] = choice["records"]
+        elif script == "unique_put":
+            arguments["key_count"] = unique_keys(offered_rate_rps)
+        else:
+            arguments["key_count"] = DEFAULT_KEY_COUNT
     fill = (
         {
             "records": choice["records"],
@@ -401,18 +421,6 @@ def _configuration(
         statuses=statuses,
         read_back=None if experiment.verify is None else experiment.verify.sample,
     )
-
-
-def _key_count(
-    script: str, offered_rate_rps: float | None, duration_s: float, filled_records: int | None
-) -> int:
-    """All filled keys; for unique_put as many as the run can write at most, so that every key is written
-    once."""
-    if filled_records is not None:
-        return filled_records
-    if script == "unique_put":
-        return enough_unique_keys(offered_rate_rps, duration_s)
-    return DEFAULT_KEY_COUNT
 
 
 def _is_profiled(configuration: Configuration, experiment: Experiment) -> bool:

@@ -2,6 +2,10 @@
 
 import math
 
+# Workloads that walk through all keys before any comes again. Where a load is made by several processes, one
+# after the other, each goes on behind the keys of those before (`skip` of workloads/keyspace.lua).
+WALKS = ("unique_put", "unique_get")
+
 # In a closed loop: what no service here reaches, and what most do not. A plan with fewer keys is refused.
 CLOSED_LOOP_RPS, CLOSED_LOOP_RPS_LEAST = 1_000_000, 50_000
 

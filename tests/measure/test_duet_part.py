@@ -2,6 +2,7 @@
 test_compare.py.)"""
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -32,6 +33,13 @@ def test_a_rate_and_times_are_written_to_their_last_digit():
     assert " --spin auto " in at_rate and " --spin " not in closed
     for line in (at_rate, closed):
         assert " --slice 650ms --settle 150ms --gap 20ms..350ms " in line and " --timeout 400us " in line
+
+
+def test_a_closed_loop_writes_behind_the_keys_of_the_part_at_the_rate():
+    at_rate, closed = lines(workload="unique_put", rate=2000)
+    skipped = re.search(r" skip=(\d+) ", closed)
+    assert " skip=" not in at_rate and skipped and int(skipped[1]) >= 2000 * 30
+    assert not any(" skip=" in line for line in lines(workload="put"))
 
 
 def test_whose_slice_is_the_first_is_the_first_address():

@@ -110,6 +110,13 @@ def test_wrk2_and_wrk_warm_up_in_a_process_of_their_own():
     assert alone.length_s == 9.0, "without a warm-up there is none"
 
 
+def test_what_wrk2_and_wrk_measure_writes_other_keys_than_their_warm_up():
+    for change in ({"generator": "wrk2"}, {"generator": "wrk", "rate": "closed"}):
+        warm_up, measured = commands(**change, workload="unique_put", warm_up="2s")
+        skipped = int(next(word for word in measured.argv if word.startswith("skip=")).removeprefix("skip="))
+        assert skipped >= 2 * 2000 and not any("skip=" in word for word in warm_up.argv)
+
+
 @pytest.mark.parametrize(
     ("change", "statuses"),
     [

@@ -7,7 +7,7 @@ import pytest
 
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.errors import ExperimentError
-from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, changed, comparisons
+from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, changed, comparisons, profile_loop
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.refusal import read_yaml
 
@@ -46,6 +46,35 @@ def test_a_factor_of_two_values_makes_the_two_sides(tmp_path):
     assert [loop.loop for loop in load.loops] == ["rate", "closed"]
     assert (load.loops[0].pairs, load.loops[1].pairs, load.loops[1].warm_pairs) == (12, 8, 0)
     assert 10 <= load.loops[0].warm_up_s < 12
+
+
+def unique_put(tmp_path, **change) -> Experiment:
+    sides = {"service": {"handler": ["selector", "workers"]}, "fill": None}
+    return experiment(tmp_path, **sides | {"workload": "unique_put"} | change)
+
+
+@pytest.mark.parametrize("rate", [2000, "closed"])
+def test_the_loops_of_a_duet_share_out_the_keys_that_are_to_be_written_once(tmp_path, rate):
+    (one,) = comparisons(unique_put(tmp_path, rate=rate))
+    (load,) = one.loads
+    loops = [*load.loops, profile_loop(one.comparing)]
+    firsts = [load.keys_before(loop) for loop in loops]
+    for first, behind, loop in zip(
+        firsts, [*firsts[1:], load.a.workload_args["key_count"]], loops, strict=True
+    ):
+        at_most_rps = 1_000_000 if rate == "closed" or loop.loop == "closed" else rate
+        assert behind - first >= at_most_rps * loop.duration_s, loop.loop
+
+
+def test_keys_that_do_not_suffice_for_a_duet_are_refused_though_they_do_for_a_run(tmp_path):
+    few = unique_put(tmp_path, workload={"script": "unique_put", "key_count": 10_000})
+    with pytest.raises(ExperimentError, match="keys twice in a duet: key_count=10000 rate × duration of its"):
+        comparisons(few)
+    open_loop = {"closed_pairs": 0, "warm_up": 1.0, "pairs": 1, "profile": []}
+    assert comparisons(few.model_copy(update={"comparing": few.comparing.model_copy(update=open_loop)}))
+    short = unique_put(tmp_path, workload={"script": "unique_put", "key_bytes": 8})
+    with pytest.raises(ExperimentError, match="key_bytes must exceed the digits: .* keys of a duet="):
+        comparisons(short)
 
 
 def test_the_time_of_a_duet_is_that_of_its_launches_within_what_it_may_take(tmp_path):

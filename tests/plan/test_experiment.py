@@ -232,6 +232,16 @@ def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
             (),
             "key_bytes must exceed the digits: workload=put key_bytes=8 keys=100000000",
         ),
+        (
+            {"workload": {"script": "unique_put", "key_bytes": 8}, "rate": "closed", "duration": "30s"},
+            (),
+            "key_bytes must exceed the digits: workload=unique_put key_bytes=8 keys=31000000",
+        ),
+        (
+            {"workload": {"script": "unique_put", "key_bytes": 8, "value_bytes": 10}, "head_start": "1g"},
+            (),
+            "key_bytes must exceed the digits: workload=unique_put key_bytes=8 keys=",
+        ),
         ({"workload": "my_own"}, (), "workload: no such workload: my_own"),
         ({"repeats": 10**9}, (), "repeats: input should be less than or equal to 1000: 1000000000"),
         ({"method": "GET"}, (), "method: workload put sends PUT: method=GET"),

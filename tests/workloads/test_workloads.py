@@ -117,6 +117,18 @@ def test_unique_means_unique_over_all_threads(server, workload, key_count):
     assert all(0 <= int(key[1:]) < key_count for key in keys)
 
 
+@pytest.mark.parametrize("workload", ["unique_put", "unique_get"])
+def test_who_goes_on_behind_what_another_was_sent_sends_none_of_its_keys_again(server, workload):
+    """Thread by thread: the second begins where threads of the first would be after 1000 keys in all."""
+    first = {key for _, key, _ in send(server, workload, "key_count=5003", rate=400)}
+    server.requests.clear()
+    behind = [key for _, key, _ in send(server, workload, "key_count=5003", "skip=1000", rate=400)]
+    assert len(set(behind)) == len(behind) and not first & set(behind)
+    server.requests.clear()
+    whole = send(server, workload, "key_count=5003", f"skip={5003 * 10**9}", rate=400)
+    assert first & {key for _, key, _ in whole}, "the walk begins anew behind its last key"
+
+
 def test_a_repeated_workload_goes_round_all_its_keys(server):
     keys = Counter(key for _, key, _ in send(server, "repeated_get", "key_count=50"))
     assert {int(key[1:]) for key in keys} == set(range(50))
