@@ -148,27 +148,44 @@ def at_each(tables: Tables, growth: Growth) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Step:
-    """From the ``least`` work of a ``line`` to the ``most``. ``claims``: of each of MEASURES that was read
-    there, the most over the least; without a number where the runs differ in more than the work, and
-    ``why``."""
+    """From the ``least`` work of a ``line`` to the ``most`` that has valid runs. ``claims``: of each of
+    MEASURES that was read there, the most over the least; without a number where the runs differ in more than
+    the work, and ``why``. ``none_valid``: amounts of work beyond these, with how many runs were lost there:
+    all of them."""
 
     line: str
     least: float
     most: float
     claims: tuple[Claim, ...]
+    none_valid: tuple[tuple[float, int], ...] = ()
 
 
 def steps(tables: Tables, growth: Growth) -> tuple[Step, ...]:
     """Of each line with two amounts of work, in the words of ``compared``; memory has none: it is no cost of
     a request."""
-    found: dict[str, dict] = {}
-    for (line, measure), part in _valid(tables, growth).groupby(["line", "measure"], sort=False):
-        least, most = part["work"].min(), part["work"].max()
-        if least < most:
-            step = found.setdefault(line, {"least": least, "most": most, "claims": []})
+    valid = _valid(tables, growth)
+    found = []
+    for line, (least, most), runs in _lines(tables, growth):
+        claims = []
+        for measure, part in valid[valid["line"] == line].groupby("measure", sort=False):
             ends = [part[part["work"] == work] for work in (least, most)]
-            step["claims"].append(_step(tables, growth, line, measure, ends))
-    return tuple(Step(line, one["least"], one["most"], tuple(one["claims"])) for line, one in found.items())
+            if all(map(len, ends)):
+                claims.append(_step(tables, growth, line, measure, ends))
+        lost = runs.loc[~runs["work"].between(least, most), "work"].value_counts().sort_index()
+        if claims:
+            found.append(Step(line, least, most, tuple(claims), tuple(lost.items())))
+    return tuple(found)
+
+
+def _lines(tables: Tables, growth: Growth) -> list[tuple[str, tuple[float, float], pd.DataFrame]]:
+    """Each line with two amounts of work that have valid runs: the least and the most of these, and all its
+    runs."""
+    found = []
+    for line, runs in runs_with_work(tables, growth).groupby("line", sort=False):
+        works = runs.loc[runs["verdict"] != "FAIL", "work"]
+        if works.nunique() > 1:
+            found.append((line, (works.min(), works.max()), runs))
+    return found
 
 
 def _step(tables: Tables, growth: Growth, line: str, measure: str, ends: list[pd.DataFrame]) -> Claim:
@@ -210,14 +227,11 @@ def _valid(tables: Tables, growth: Growth) -> pd.DataFrame:
 
 
 def compared(tables: Tables) -> pd.DataFrame:
-    """COLUMNS, of all growths that were measured; ``before`` is the least work, ``after`` the most."""
+    """COLUMNS, of all growths that were measured; ``before`` is the least work of which
+    runs are valid, ``after`` the most."""
     parts = []
     for growth in growths():
-        runs = runs_with_work(tables, growth)
-        for line, mine in runs.groupby("line", sort=False):
-            least, most = mine["work"].min(), mine["work"].max()
-            if not least < most:
-                continue
+        for line, (least, most), mine in _lines(tables, growth):
             ends = mine[mine["work"].isin([least, most])]
             sides = [ends.loc[ends["work"] == work, growth.factor].iloc[0] for work in (least, most)]
             rows = comparisons(

@@ -114,7 +114,8 @@ def _grown(step: Step, growth: Growth) -> str:
     ]
     doubt = f" ({CANNOT_TELL}: {TOO_FEW})" if few else ""
     work = f"{amount(growth, step.least)} to {amount(growth, step.most)}"
-    return f"{step.line} from {work}: {words.several(grew)}{doubt}"
+    lost = "".join(f"; at {amount(growth, at)} none of {runs} runs was valid" for at, runs in step.none_valid)
+    return f"{step.line} from {work}: {words.several(grew)}{doubt}{lost}"
 
 
 def _ratio(claim: Claim) -> str:

@@ -133,6 +133,18 @@ def test_growth_is_told_with_its_interval_and_word_and_of_few_runs_with_neither(
     assert all(claim.interval is None and claim.sides == (3, 3) for claim in step.claims)
 
 
+def test_an_amount_of_work_of_which_every_run_was_lost_is_named_and_those_below_are_compared(make):
+    make("connections", {64: 300, 256: 900})
+    make("connections", {1024: 1500}, counted={"errors": {"read": 900}})
+    found = growth.measured()
+    assert set(found.runs.query("connections == 1024")["excluded"]) == {"service"}
+    told = growth.grown(found, growth.CONNECTIONS).replace("\u202f", " ")
+    assert re.match(r"get from 64 to 256: p99 3\.0 × \[.*\] \(slower\)", told), told
+    assert told.endswith("; at 1 024 none of 6 runs was valid"), told
+    rows = growth.compared(found)
+    assert set(rows["from"]) == {"64"} and set(rows["to"]) == {"256"}
+
+
 def test_runs_of_other_programs_share_no_median_with_these(make):
     make("connections", {64: 300, 1000: 600})
     make("connections", {64: 900}, jvm=["-Xmx1g"])
