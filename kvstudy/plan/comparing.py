@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator
 
-from kvstudy.plan.factors import ROUNDS_MAX, DurationS, Part, Rounds
+from kvstudy.plan.factors import ROUNDS_MAX, DurationS, Part, Rounds, TimeLimitS
 from kvstudy.units import parse_duration_s
 
 # Of an experiment's keys those that `compare` may have too.
@@ -68,7 +68,7 @@ class Comparing(Part):
     ``profile``: what async-profiler samples, in slices of their own of the first launch."""
 
     baseline: dict[str, str | int | float] | None = None
-    within: DurationS = 600.0
+    within: TimeLimitS = 600.0
     launches: Rounds | None = None
     until: Literal["all", "primary"] = "all"
     primary: Literal[MEASURES] = "p50"

@@ -18,6 +18,8 @@ from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.plan.comparing import COMPARABLE, Comparing
 from kvstudy.plan.factors import (
     DEFAULT_KEY_COUNT,
+    DRAWN,
+    MAX_VALUE_BYTES,
     MEMTABLE_ENTRY_BYTES,
     METHOD_OF_WORKLOAD,
     DurationS,
@@ -95,7 +97,7 @@ class Pause(Part):
     size."""
 
     at: DurationS
-    length: DurationS
+    length: TimeLimitS
 
 
 def _check_preset_name(name: Any, source: Source) -> None:
@@ -261,7 +263,8 @@ class Experiment(Part):
         values = dict(values)
         if "profiles" in values:  # as it was called; the nearest known key would be profile, another thing
             raise refuse(("profiles",), "unknown key: it is called presets", source)
-        presets = values.pop("presets", None) or {}
+        presets = values.pop("presets", None)
+        presets = {} if presets is None else presets
         for ours in ("preset", "comparing"):
             if ours in values:
                 raise unknown_key((ours,), cls.keys(), source)
@@ -304,7 +307,9 @@ class Experiment(Part):
                 ("presets", name, "compare") if "compare" in overrides else ("compare",),
             )
             experiment = cls._validated(asked, source)
-            in_a_duet = cls._validated(cls._in_a_duet(asked, compare or {}, at, source), source)
+            in_a_duet = cls._validated(
+                cls._in_a_duet(asked, {} if compare is None else compare, at, source), source
+            )
             if name == preset:
                 whole = in_a_duet if compared else experiment
         assert whole is not None
@@ -535,20 +540,23 @@ class Experiment(Part):
                 f"workload={script} key_bytes={min(workload.key_bytes)} keys={most}\n"
                 f"write key_bytes: {len(str(most - 1)) + 1} or more",
             )
+        if script in METHOD_OF_WORKLOAD:
+            self._arguments_are_read(script, workload)
+        self._values_are_taken(script, workload, method, filled=records != [0])
         reads_filled_keys = (
-            method == "GET"
+            (method == "GET" or script == "mixed")
             and script != "missing_get"
             and not is_path(script)
             and any(one.can_be_filled for one in self.subject)
         )
         filled = min(records)
-        if reads_filled_keys and filled == 0:
+        if reads_filled_keys and filled == 0 and method == "GET":
             raise Impossible(
                 "workload",
                 f"workload {script} reads keys that nothing wrote\n"
                 f"add fill: {{records: {max(workload.key_count or [100_000])}}}",
             )
-        if reads_filled_keys and max(workload.key_count or [0]) > filled:
+        if reads_filled_keys and 0 < filled < max(workload.key_count or [0]):
             raise Impossible(
                 "workload",
                 f"workload {script} reads more keys than are filled: "
@@ -556,6 +564,34 @@ class Experiment(Part):
             )
         if script == "unique_put":
             self._keys_suffice(workload, records)
+
+    def _arguments_are_read(self, script: str, workload: Workload) -> None:
+        """A list of what no run heeds would make a factor of nothing."""
+        for name, is_read in (
+            ("read_share", script == "mixed" or workload.read_share is None),
+            ("distribution", script in DRAWN or workload.distribution == ["uniform"]),
+        ):
+            if not is_read:
+                raise Impossible(
+                    "workload",
+                    f"workload {script} heeds no {name}: {name}="
+                    f"{', '.join(map(str, getattr(workload, name)))}\n"
+                    "leave it out, or give the workloads that heed it in a set of their own",
+                )
+
+    def _values_are_taken(self, script: str, workload: Workload, method: str, filled: bool) -> None:
+        """Our service answers 413 to larger values, of a fill too."""
+        is_written = script in METHOD_OF_WORKLOAD and method in ("PUT", "MIXED")
+        if not (is_written or filled) or not any(one.is_ours for one in self.subject):
+            return
+        most = min(min(options.max_value_bytes or [MAX_VALUE_BYTES]) for options in self.service)
+        if max(workload.value_bytes) > most:
+            raise Impossible(
+                "workload",
+                f"the service takes no value so large: value_bytes={max(workload.value_bytes)} "
+                f"max_value_bytes={most}\n"
+                f"write service: {{max_value_bytes: {max(workload.value_bytes)}}}",
+            )
 
     def _keys_of(self, script: str) -> int:
         """As many as the plan chooses at most, where nothing is filled and no key_count said."""

@@ -9,9 +9,17 @@ import re
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    model_validator,
+)
 
-from kvstudy.units import parse_duration_s, parse_rate_rps, parse_size_bytes
+from kvstudy.units import format_bytes, parse_duration_s, parse_rate_rps, parse_size_bytes
 
 
 class Part(BaseModel):
@@ -63,11 +71,32 @@ TimeLimitS = Annotated[float, PlainValidator(_time_limit)]
 
 
 def _size_as_written(value: Any) -> str:
-    parse_size_bytes(value)
+    """Of memory, in which a program has to fit."""
+    if parse_size_bytes(value) < MEMORY_LEAST_BYTES:
+        raise ValueError(f"less than {format_bytes(MEMORY_LEAST_BYTES)}: {value!r}; write its unit, as 256m")
     return str(value)
 
 
 SizeAsWritten = Annotated[str, PlainValidator(_size_as_written)]
+MEMORY_LEAST_BYTES = 2 << 20  # the smallest heap that HotSpot starts with
+
+
+def _sized(least: int, most: int) -> Any:
+    """A size between these, the bounds of the service's option."""
+
+    def within(value: Any) -> int:
+        size_bytes = parse_size_bytes(value)
+        if not least <= size_bytes <= most:
+            raise ValueError(f"not {format_bytes(least)} to {format_bytes(most)}: {value!r}")
+        return size_bytes
+
+    return Annotated[int, PlainValidator(within)]
+
+
+def _counted(least: int, most: int) -> Any:
+    return Annotated[int, Field(ge=least, le=most)]
+
+
 # Of ServiceOptions the one that the service is not told: it is started in a memory group of that size.
 MEMORY = "memory"
 
@@ -109,22 +138,31 @@ class ServiceOptions(FactorPart):
     workers: Annotated[list[Positive], OneOrMore] | None = None
     queue: Annotated[list[Positive], OneOrMore] | None = None
     wal: Annotated[list[Literal["none", "os", "interval", "always"]], OneOrMore] | None = None
-    wal_interval_ms: Annotated[list[Positive], OneOrMore] | None = None
-    memtable_bytes: Annotated[list[SizeBytes], OneOrMore] | None = None
-    block_bytes: Annotated[list[SizeBytes], OneOrMore] | None = None
-    bloom_bits: Annotated[list[Natural], OneOrMore] | None = None
+    wal_interval_ms: Annotated[list[_counted(1, 3_600_000)], OneOrMore] | None = None
+    memtable_bytes: Annotated[list[_sized(1 << 10, 1 << 30)], OneOrMore] | None = None
+    block_bytes: Annotated[list[_sized(64, 1 << 15)], OneOrMore] | None = None
+    bloom_bits: Annotated[list[_counted(0, 32)], OneOrMore] | None = None
     compaction: Annotated[list[Literal["leveled", "tiered", "none"]], OneOrMore] | None = None
     read: Annotated[list[Literal["mmap", "pread"]], OneOrMore] | None = None
     compression: Annotated[list[Literal["none", "lz4"]], OneOrMore] | None = None
     cache_entries: Annotated[list[Natural], OneOrMore] | None = None
-    max_value_bytes: Annotated[list[SizeBytes], OneOrMore] | None = None
+    max_value_bytes: Annotated[list[_sized(0, VALUE_BYTES_MAX)], OneOrMore] | None = None
     memory: Annotated[list[SizeAsWritten], OneOrMore] | None = None
+
+
+# What a service has without the option.
+MAX_VALUE_BYTES = 1 << 20
+# Flags that say the same as heap and gc.
+_SAME_FLAGS = {
+    "heap": re.compile(r"-Xmx.*|-XX:MaxHeapSize=.*"),
+    "gc": re.compile(r"-XX:[+-]Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC"),
+}
 
 
 def _flag(flag: str) -> str:
     """How much memory a JVM needs is asked before it is started."""
     if flag.startswith("-Xmx"):
-        parse_size_bytes(flag.removeprefix("-Xmx"))
+        _size_as_written(flag.removeprefix("-Xmx"))
     return flag
 
 
@@ -135,6 +173,17 @@ class JvmOptions(FactorPart):
     heap: Annotated[list[SizeAsWritten], OneOrMore] | None = None
     gc: Annotated[list[Literal["Serial", "Parallel", "G1", "Z", "Shenandoah"]], OneOrMore] | None = None
     options: list[Annotated[str, Field(pattern=r"^-\S+$"), AfterValidator(_flag)]] | None = None
+
+    @model_validator(mode="after")
+    def _says_nothing_twice(self) -> "JvmOptions":
+        for key, same in _SAME_FLAGS.items():
+            for flag in self.options or []:
+                if getattr(self, key) is not None and same.fullmatch(flag):
+                    raise ValueError(
+                        f"{flag} would be in force whatever {key} says\n"
+                        f"leave it out of options, or write it as {key} alone"
+                    )
+        return self
 
     def combinations(self) -> list[dict]:
         return crossed(
@@ -163,6 +212,8 @@ METHOD_OF_WORKLOAD = {
     "mixed": "MIXED",
     "delete": "DELETE",
 }
+# Of these the workloads that draw their keys by `distribution`.
+DRAWN = frozenset({"put", "get", "missing_get", "mixed", "delete"})
 
 
 def is_path(script: str) -> bool:

@@ -122,6 +122,19 @@ def test_mistyped_value_is_answered_with_the_nearest_valid_one(tmp_path):
         ({"jvm": {"options": ["-XX:+UseG1GC -Xmx1g"]}}, "jvm.options: string should match pattern"),
         ({"service": "workers"}, "service: must be a mapping of keys to values"),
         ({"fill": "many"}, "fill: must be a mapping of keys to values"),
+        ({"compare": False}, "compare: must be a mapping of keys to values"),
+        ({"compare": []}, "compare: must be a mapping of keys to values"),
+        ({"presets": False}, "presets: must map names, as quick, full and smoke"),
+        ({"presets": 0}, "presets: must map names, as quick, full and smoke"),
+        ({"jvm": {"heap": 256}}, "jvm.heap: less than 2.0 MiB: 256; write its unit, as 256m"),
+        ({"jvm": {"options": ["-Xmx256"]}}, "jvm.options: less than 2.0 MiB: '256'"),
+        ({"service": {"memory": 0}}, "service.memory: less than 2.0 MiB: 0"),
+        ({"service": {"memtable_bytes": 1}}, "service.memtable_bytes: not 1.0 KiB to 1.0 GiB: 1"),
+        ({"service": {"block_bytes": "1m"}}, "service.block_bytes: not 64 B to 32.0 KiB: '1m'"),
+        (
+            {"service": {"bloom_bits": 100}},
+            "service.bloom_bits: input should be less than or equal to 32: 100",
+        ),
         (
             {"workload": {"script": "mixed", "read_share": "0.25"}},
             "workload.read_share: input should be a valid number: '0.25'",
@@ -241,6 +254,42 @@ def test_wrong_type_is_refused_with_key_and_value(tmp_path, change, words):
             {"workload": {"script": "unique_put", "key_bytes": 8, "value_bytes": 10}, "head_start": "1g"},
             (),
             "key_bytes must exceed the digits: workload=unique_put key_bytes=8 keys=",
+        ),
+        (
+            {"jvm": {"heap": ["128m", "256m"], "options": ["-Xmx1g"]}},
+            (),
+            "jvm: -Xmx1g would be in force whatever heap says",
+        ),
+        (
+            {"jvm": {"gc": "Serial", "options": ["-XX:+UseG1GC"]}},
+            (),
+            "jvm: -XX:+UseG1GC would be in force whatever gc says",
+        ),
+        (
+            {"workload": {"script": "mixed", "key_count": 200_000}, "fill": 1000},
+            (),
+            "workload mixed reads more keys than are filled: key_count=200000 fill.records=1000",
+        ),
+        (
+            {"workload": {"script": "put", "value_bytes": [100, 1_048_577]}},
+            (),
+            "the service takes no value so large: value_bytes=1048577 max_value_bytes=1048576",
+        ),
+        (
+            {"workload": {"script": "get", "value_bytes": 2000}, "fill": 10}
+            | {"service": [{"wal": "os"}, {"max_value_bytes": ["1k", "1m"]}]},
+            (),
+            "the service takes no value so large: value_bytes=2000 max_value_bytes=1024",
+        ),
+        (
+            {"workload": {"script": ["mixed", "put"], "read_share": [0.1, 0.9]}},
+            (),
+            "workload put heeds no read_share: read_share=0.1, 0.9",
+        ),
+        (
+            {"workload": {"script": "repeated_put", "distribution": ["uniform", "zipfian"]}},
+            (),
+            "workload repeated_put heeds no distribution: distribution=uniform, zipfian",
         ),
         ({"workload": "my_own"}, (), "workload: no such workload: my_own"),
         ({"repeats": 10**9}, (), "repeats: input should be less than or equal to 1000: 1000000000"),
@@ -449,6 +498,8 @@ def test_a_set_that_stands_twice_is_refused_since_its_runs_would_pass_for_repeat
     "key, change",
     [
         ("timeout", {"timeout": "0s"}),
+        ("pause.length", {"pause": {"at": "0s", "length": "0s"}}),
+        ("compare.within", {"compare": {"within": "0s"}}),
         ("search.objective.p99", {"search": {"method": "mlr", "objective": {"p99": "0s"}}}),
         ("subject.stop.time", {"subject": {"command": ["{port}"], "stop": {"time": "0s"}}}),
     ],
@@ -460,6 +511,36 @@ def test_a_time_limit_of_nothing_is_refused(tmp_path, key, change):
 @pytest.mark.parametrize("seed", [-1, 1 << 64])
 def test_a_seed_that_the_generator_cannot_take_is_refused(tmp_path, seed):
     assert ": seed: input should be " in refused(tmp_path, {"seed": seed}).message
+
+
+def test_the_values_that_the_service_takes_are_measured(tmp_path):
+    largest = WHOLE | {"workload": {"script": "put", "value_bytes": 1 << 20}}
+    assert load(tmp_path, largest)
+    larger = WHOLE | {"workload": {"script": "put", "value_bytes": 2 << 20}}
+    assert load(tmp_path, larger | {"service": {"max_value_bytes": "2m"}})
+    assert load(tmp_path, larger | {"subject": {"url": "http://127.0.0.1:1"}})
+
+
+RANGES = {
+    "MEMTABLE_BYTES": "memtable_bytes",
+    "BLOCK_BYTES": "block_bytes",
+    "BLOOM_BITS": "bloom_bits",
+    "WAL_INTERVAL_MILLIS": "wal_interval_ms",
+}
+
+
+@pytest.mark.parametrize("constant", RANGES)
+def test_options_are_within_the_bounds_that_the_service_has(tmp_path, constant):
+    source = EXPERIMENTS[0].parents[1] / "service/src/main/java/kv/lsm/StoreOptions.java"
+    found = re.search(rf" {constant} = new OptionRange\(([^,]+), ([^)]+)\)", source.read_text())
+    least, most = (eval(bound) for bound in found.groups())  # as 1 << 10, of our own source
+    for value in (least, most):
+        assert load(tmp_path, WHOLE | {"service": {RANGES[constant]: value}})
+    for value in (least - 1, most + 1):
+        assert (
+            f": service.{RANGES[constant]}: "
+            in refused(tmp_path, {"service": {RANGES[constant]: value}}).message
+        )
 
 
 def test_awake_is_refused_with_what_it_may_be(tmp_path):
