@@ -16,12 +16,15 @@ from kvstudy.disturbance import disturbance
 from kvstudy.measure.run import Bench, Run
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.objective import Answer, Search
-from kvstudy.plan.run_plan import Configuration, Plan, PlannedRun, one_run_per_configuration
+from kvstudy.plan.run_plan import Configuration, Plan, PlannedRun
 from kvstudy.plan.search import expected_trials, search_stable_rate
 from kvstudy.record.run_folder import SealedRun
 
 if TYPE_CHECKING:
     from kvstudy.measure.execute import Result
+
+# Of search_facts what neither makes a trial another one nor its answer.
+_WHEN_IT_IS_OVER = ("method", "precision", "sweeps", "trials_max")
 
 
 def search_facts(experiment: Experiment) -> dict:
@@ -41,20 +44,36 @@ def search_facts(experiment: Experiment) -> dict:
 
 
 def asked_for_by(plan: Plan) -> Callable[[SealedRun], bool]:
-    """Whether a sealed run is one that ``plan`` asks for: by its identity, a trial by the search that it
-    belongs to."""
+    """Whether a sealed run is one that ``plan`` asks for: by its identity, a trial by that of a trial of its
+    rate, with the objective and the bounds of the search. A search that goes on with another precision or
+    more trials keeps those of before."""
     if plan.experiment.search is None:
         identities = {run.identity() for run in plan.runs}
         return lambda run: run.facts.get("identity") in identities
-    asked = search_facts(plan.experiment)
-    return lambda run: {key: (run.facts.get("search") or {}).get(key) for key in asked} == asked
+    asked = {
+        key: value for key, value in search_facts(plan.experiment).items() if key not in _WHEN_IT_IS_OVER
+    }
+
+    def is_asked_for(run: SealedRun) -> bool:
+        facts, search = run.facts, run.facts.get("search") or {}
+        return {key: search.get(key) for key in asked} == asked and any(
+            _trial(line, facts["offered_rate_rps"], facts["repeat"], search["purpose"]).identity()
+            == facts["identity"]
+            for line in plan.runs
+        )
+
+    return is_asked_for
+
+
+def _trial(line: PlannedRun, rate_rps: float, attempt: int, purpose: str) -> PlannedRun:
+    """``attempt``: the how-manieth of this rate and purpose."""
+    configuration: Configuration = replace(line.configuration, offered_rate_rps=rate_rps)
+    return PlannedRun(configuration, attempt, attempt, line.seed + attempt - 1, purpose=purpose)
 
 
 def expected_runs(plan: Plan) -> list[PlannedRun]:
     """About the trials that the searches will take, for the progress bar."""
-    return [
-        run for run in one_run_per_configuration(plan) for _ in range(expected_trials(plan.experiment.search))
-    ]
+    return [run for run in plan.runs for _ in range(expected_trials(plan.experiment.search))]
 
 
 def search_all(
@@ -62,7 +81,7 @@ def search_all(
 ) -> None:
     """One search per configuration; what each found goes to ``result.found``. A trial that was disturbed from
     outside is made again at once, up to ``retries`` times, before the search hears of it."""
-    for run in one_run_per_configuration(plan):
+    for run in plan.runs:
         found = search_stable_rate(
             plan.experiment.search,
             _Trials(run, plan.experiment.search, bench, result, sealed_before, retries).measure,
@@ -121,15 +140,10 @@ class _Trials:
         return answer, note
 
     def _planned(self, rate_rps: float, attempt: int, purpose: str) -> PlannedRun:
-        configuration: Configuration = replace(self._line.configuration, offered_rate_rps=rate_rps)
-        return PlannedRun(
-            configuration,
-            attempt,
-            attempt,
-            self._line.seed + attempt - 1,
+        return replace(
+            _trial(self._line, rate_rps, attempt, purpose),
             plan_index=sum(self._asked.values()) - 1,
             plan_size=self._search.trials_max,
-            purpose=purpose,
         )
 
     def _answer(self, run: SealedRun) -> tuple[Answer, str]:

@@ -236,9 +236,7 @@ class Plan:
         filling = sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in self.fills)
         search = self.experiment.search
         if search is not None:
-            return filling + expected_trials(search) * sum(
-                run.estimated_s for run in one_run_per_configuration(self)
-            )
+            return filling + expected_trials(search) * sum(run.estimated_s for run in self.runs)
         return filling + sum(run.estimated_s for run in self.runs)
 
     @property
@@ -264,21 +262,16 @@ def fill_bytes(fill: dict) -> int:
     return fill["records"] * (fill["key_bytes"] + fill["value_bytes"]) * 2
 
 
-def one_run_per_configuration(plan: Plan) -> list[PlannedRun]:
-    """Each configuration once, for a search, to which repeats are its own business."""
-    return [run for run in plan.runs if run.repeat == 1 and run.profile is None]
-
-
 def plan(experiment: Experiment) -> Plan:
-    """All runs of an experiment with fixed rates, in their order. A search chooses its rates itself: see
-    plan/search.py."""
+    """All runs of an experiment with fixed rates, in their order. A search chooses its rates and repeats
+    itself (plan/search.py): of it each configuration once."""
     configurations, profile = configurations_of(experiment), experiment.profile
     to_profile = (
         [one for one in configurations_of(experiment.for_profiled_runs()) if _is_profiled(one, experiment)]
         if profile
         else []
     )
-    plain = _blocks(experiment, configurations, experiment.repeats)
+    plain = _blocks(experiment, configurations, 1 if experiment.search else experiment.repeats)
     profiled = _blocks(experiment, to_profile, profile.repeats, profile.events) if profile else []
     blocks = plain + profiled
     if profile and profile.interleave:

@@ -6,9 +6,9 @@ from typing import ClassVar
 import pytest
 from trial import trial
 
-from kvstudy.measure.search_runs import _Trials
+from kvstudy.measure.search_runs import _Trials, asked_for_by, search_facts
 from kvstudy.plan.objective import Answer
-from kvstudy.plan.run_plan import one_run_per_configuration, plan
+from kvstudy.plan.run_plan import plan
 from kvstudy.plan.search import Trial, found_in
 from kvstudy.record.run_folder import sealed_runs
 
@@ -84,12 +84,41 @@ class Sealed:
         return False
 
 
+class Made:
+    """A sealed trial as ``asked`` made it at this rate."""
+
+    def __init__(self, asked, rate_rps: float, purpose: str = "sweep", attempt: int = 2):
+        (line,) = plan(asked).runs
+        trials = _Trials(line, asked.search, None, SimpleNamespace(kept=[]), {}, 0)
+        self.facts = {
+            "offered_rate_rps": rate_rps,
+            "repeat": attempt,
+            "identity": trials._planned(rate_rps, attempt, purpose).identity(),
+            "search": {"purpose": purpose, **search_facts(asked)},
+        }
+
+
+def test_a_trial_is_published_of_the_same_load_objective_and_bounds_however_long_its_search_went_on():
+    search = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 300}
+    whole = trial(rate=None, search=search, connections=4)
+    is_asked_for = asked_for_by(plan(whole))
+    assert is_asked_for(Made(whole, 217.0)) and is_asked_for(Made(whole, 300.0, "search", 1))
+    for other in ({"precision": 0.02}, {"trials_max": 60, "sweeps": 5}):
+        assert is_asked_for(Made(trial(rate=None, search=search | other, connections=4), 217.0)), other
+    for other in ({"connections": 2}, {"duration": "3s"}, {"workload": "delete"}):
+        assert not is_asked_for(
+            Made(trial(**{"rate": None, "search": search, "connections": 4} | other), 217.0)
+        )
+    for other in ({"objective": {"mean": "2ms"}}, {"highest_rate": 400}):
+        assert not is_asked_for(Made(trial(rate=None, search=search | other, connections=4), 217.0)), other
+
+
 @pytest.mark.parametrize("first", ["sealed", "not kept"])
 def test_a_resumed_search_is_told_what_it_was_told_before_where_it_has_asked_again_since(first):
     """Another answer now would send it another way, and the trials behind would be lost."""
     search = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 300}
     experiment = trial(rate=None, search=search)
-    (line,) = one_run_per_configuration(plan(experiment))
+    (line,) = plan(experiment).runs
     sealed: dict = {}
     trials = _Trials(line, experiment.search, None, SimpleNamespace(kept=[]), sealed, 0)
     if first == "sealed":

@@ -12,7 +12,7 @@ from trial import trial
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.run_plan import RUN_OVERHEAD_S, plan
 from kvstudy.plan.selection import selected
-from kvstudy.plan.show import plan_lines
+from kvstudy.plan.show import plan_lines, total_line
 
 SEVERAL = {
     "workload": ["unique_put", {"script": "get", "key_count": 500}],
@@ -170,6 +170,17 @@ def test_plan_is_shown_with_every_run_its_order_and_duration():
     assert "32 runs (24 for latency, 8 profiled)" in lines[2] and "on disk" in lines[2]
     assert len([line for line in lines if "repeat " in line]) == 32
     assert lines[-1].endswith("profiled: cpu")
+
+
+def test_a_search_has_one_line_for_each_configuration_whatever_repeats_says():
+    search = {"method": "bisect", "objective": {"mean": "1ms"}, "lowest_rate": 100, "highest_rate": 1000}
+    once, often = (
+        planned(workload=["put", "delete"], rate=None, search=search, repeats=repeats) for repeats in (1, 5)
+    )
+    assert [run.configuration for run in often.runs] == [run.configuration for run in once.runs]
+    assert often.estimated_s == once.estimated_s and total_line([often]) == total_line([once])
+    with pytest.raises(ExperimentError, match="no run has this value: repeat=2"):
+        selected(often, ["repeat=2"])
 
 
 def test_search_is_estimated_by_the_trials_that_it_will_take():
