@@ -64,7 +64,17 @@ def read_parameters(executed: list[str] | None = None) -> SweepParameters:
         raise ExperimentError(
             f"wrong parameter: label={label!r} resume={resume!r}", "label is a text, resume True or False"
         )
-    if not isinstance(generators, int) or generators < 1 or (generators > 1 and hosts_file is None):
+    if not isinstance(preset, str | None):
+        raise ExperimentError(f"wrong parameter: preset={preset!r}", "preset is a name, as quick or full")
+    for name, file in (("experiment_file", given.get("experiment_file")), ("hosts_file", hosts_file)):
+        if not isinstance(file, str | Path | None):
+            raise ExperimentError(f"wrong parameter: {name}={file!r}", f"{name} is the path of a file")
+    if (
+        not isinstance(generators, int)
+        or isinstance(generators, bool)
+        or generators < 1
+        or (generators > 1 and hosts_file is None)
+    ):
         raise ExperimentError(
             f"wrong parameter: generators={generators!r} hosts_file={hosts_file!r}",
             "generators is a number of hosts; more than one need a hosts_file",

@@ -24,6 +24,16 @@ def test_a_wrong_label_is_an_error():
         sweep.read_parameters(["", SWEEP, "# Parameters\nlabel = 7"])
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["preset = 3", "preset = ['quick']", "experiment_file = 5", "hosts_file = 5", "generators = True"],
+)
+def test_a_parameter_of_another_type_is_refused_with_its_name(wrong):
+    name = wrong.split()[0]
+    with pytest.raises(ExperimentError, match=f"wrong parameter: .*{name}="):
+        sweep.read_parameters(["", f"{SWEEP}\nexperiment_file = None", f"# Parameters\n{wrong}"])
+
+
 def test_a_sweep_takes_hosts_and_several_of_them_as_generators(tmp_path):
     file = tmp_path / "hosts.yaml"
     file.write_text(

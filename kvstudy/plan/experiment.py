@@ -54,6 +54,7 @@ CONNECTIONS_MAX, THREADS_MAX = 1_000_000, 1024  # of loadgen
 PORT_MAX = 65535
 Cores = Literal["apart", "shared"]  # of service and generator
 APART, SHARED = get_args(Cores)
+RATE_OR_SEARCH = {"rate": "search", "search": "rate"}  # an experiment has one of them
 NOT_OVERRIDABLE = frozenset({"name", "question", "expectation", "presets"})
 Method = Literal["PUT", "GET", "MIXED", "DELETE"]
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
@@ -152,6 +153,10 @@ def _renamed(values: dict[str, Any], where: tuple[str, ...], source: Source) -> 
     return values
 
 
+def _without(values: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in keys}
+
+
 def _awake(value: Any) -> Any:
     if value != "auto" and not isinstance(value, bool):
         raise ValueError(f"not one of true, false, auto: {value!r}")
@@ -239,22 +244,26 @@ class Experiment(Part):
         """The experiment of a notebook's parameters: the same keys as a file's, None where a parameter was
         left alone.
 
-        With ``experiment_file`` the file is read first and the other parameters take the place of its keys.
+        With ``experiment_file`` the file is read first, and checked as it is; then the other parameters take
+        the place of its keys, in the preset that is asked for: nobody asked for them in another one.
         """
         given = {key: value for key, value in parameters.items() if value is not None}
         file = given.pop("experiment_file", None)
         if file is None:
-            values, source = {"name": "sweep"}, Source("parameters")
-        else:
-            values, source = read_yaml(Path(file))
-            values = _renamed(values, (), source)
-            values.setdefault("name", Path(file).stem)
-            presets = values.get("presets")
-            overrides = presets.get(preset or "quick") if isinstance(presets, dict) else None
-            if isinstance(overrides, dict):  # what is none is refused with its line
-                for key in given:
-                    overrides.pop(key, None)
-        return cls._checked(values | given, preset, source, compared)
+            return cls._checked({"name": "sweep"} | given, preset, Source("parameters"), compared)
+        values, source = read_yaml(Path(file))
+        values, given = _renamed(values, (), source), _renamed(given, (), source)
+        values.setdefault("name", Path(file).stem)
+        whole = cls._checked(values, preset, source, compared)
+        if not given:
+            return whole
+        # Who gives a rate wants no search for one.
+        replaced = {*given, *(other for one, other in RATE_OR_SEARCH.items() if one in given)}
+        overrides = (values.pop("presets", None) or {}).get(whole.preset, {})
+        asked = {} if whole.preset is None else {whole.preset: _without(overrides, replaced)}
+        return cls._checked(
+            _without(values, replaced) | {"presets": asked} | given, whole.preset, source, compared
+        )
 
     @classmethod
     def _checked(

@@ -478,6 +478,36 @@ def test_parameters_take_the_place_of_keys_of_the_experiment_file_also_under_a_p
     assert (experiment.name, experiment.repeats, experiment.duration) == ("trial", 1, 4.0)
 
 
+def test_parameters_are_refused_for_the_preset_that_is_asked_for_alone(tmp_path):
+    presets = {"quick": {}, "full": {"threads": 4}, "long": {"rate": "closed", "generator": "wrk"}}
+    load(tmp_path, WHOLE | {"presets": presets})
+    file = {"experiment_file": str(tmp_path / "trial.yaml")}
+    assert Experiment.from_parameters(file | {"connections": 2}).connections == [2]
+    with pytest.raises(ExperimentError, match="connections must be >= threads: connections=2 threads=4"):
+        Experiment.from_parameters(file | {"connections": 2}, "full")
+    assert Experiment.from_parameters(file | {"rate": 500}).rate == [500]
+    with pytest.raises(ExperimentError, match="generator wrk has no rate"):
+        Experiment.from_parameters(file | {"rate": 500}, "long")
+    refused(tmp_path, {"presets": presets | {"full": {"warm_up": "9s"}}})
+    with pytest.raises(ExperimentError, match="warm_up must be shorter"):
+        Experiment.from_parameters(file | {"connections": 2})
+
+
+@pytest.mark.parametrize("where", ["file", "preset"])
+def test_who_gives_a_rate_to_the_file_of_a_search_measures_at_it_and_the_other_way_round(tmp_path, where):
+    def kept(change: dict, without: str) -> dict:
+        own = {key: value for key, value in (WHOLE | change).items() if key != without}
+        return own if where == "file" else own | {"presets": {"quick": change}}
+
+    file = {"experiment_file": str(tmp_path / "trial.yaml")}
+    load(tmp_path, kept({"search": SEARCH}, "rate"))
+    at_rate = Experiment.from_parameters(file | {"rate": 500})
+    assert (at_rate.rate, at_rate.search) == ([500], None)
+    load(tmp_path, kept({"rate": 700}, "search"))
+    searching = Experiment.from_parameters(file | {"search": SEARCH})
+    assert searching.rate is None and searching.search.highest_rate == 1000
+
+
 @pytest.mark.parametrize("text", ["\0", "question: \x01\n"])
 def test_a_file_that_is_no_text_is_refused_in_a_line(tmp_path, text):
     with pytest.raises(ExperimentError) as caught:
