@@ -7,7 +7,6 @@ that is begun again until its answer pleases would be none."""
 
 import hashlib
 import json
-import math
 import statistics
 import time
 from contextlib import ExitStack
@@ -95,10 +94,12 @@ def compare(
     if generators > 1:
         comparison = loaded_by_several(comparison, generators)
     within_s = comparison.comparing.within
-    check_time(comparison, within_s)
-    primary_of(comparison)
     progress = DuetProgress(within_s)
-    for warning in (*([] if hosts else check_here(comparison, root)), *without_value(comparison)):
+    for warning in (
+        *([] if hosts else check_here(comparison, root)),
+        *without_word(comparison),
+        *without_value(comparison),
+    ):
         progress.say(warning)
     # A build would be in the way of another measurement, so the session comes first.
     with interruptible(), Session(work_root(root)) as session, ExitStack() as until_end:
@@ -214,16 +215,17 @@ def launch_duration_s(run: SealedRun) -> float:
     return (max(times) - min(times)).total_seconds() if times else 0.0
 
 
-def check_time(comparison: Comparison, within_s: float) -> None:
-    """ExperimentError when not even one launch fits in."""
-    if within_s < comparison.launch_s:
-        raise ExperimentError(
-            f"--within {format_duration(within_s)} is shorter than one launch of both sides, about "
-            f"{format_duration(round(comparison.launch_s))}",
-            f"words need {FIRST_LOOK} launches or more: --within "
-            f"{format_duration(math.ceil(FIRST_LOOK * comparison.launch_s / 60) * 60)}, "
-            "or fewer and shorter slices: compare: {pairs, closed_pairs, warm_up}",
-        )
+def without_word(comparison: Comparison) -> list[str]:
+    """Where launches are not limited and the time is over before as many as a word needs."""
+    comparing = comparison.comparing
+    fit = int(comparing.within / comparison.launch_s)
+    if fit >= FIRST_LOOK or (comparing.launches or FIRST_LOOK) < FIRST_LOOK:
+        return []
+    return [
+        f"no word will be said: within {format_duration(comparing.within)} there is time for {fit} launch"
+        f"{'es' * (fit != 1)} of about {format_duration(round(comparison.launch_s))}, and a word needs "
+        f"{FIRST_LOOK}: --within {format_duration(comparison.time_for_words_s)}"
+    ]
 
 
 def without_value(comparison: Comparison) -> list[str]:
@@ -433,14 +435,8 @@ def primary_of(comparison: Comparison) -> dict[str, str]:
     """The rate is measured in the closed loop only, latencies at the rate only."""
     first = comparison.loads[0]
     loops, measure = [loop.loop for loop in first.loops], MEASURE_NAMES[comparison.comparing.primary]
-    measured_in = [loop for loop in loops if measure in MEASURES[loop]]
-    if not measured_in:
-        raise ExperimentError(
-            f"primary measure is not measured: {comparison.comparing.primary}: slices are "
-            f"{' and '.join(loops)}",
-            "latencies need a rate; the rate needs closed_pairs",
-        )
-    return {"workload": first.workload, "loop": measured_in[0], "measure": measure}
+    measured_in = next(loop for loop in loops if measure in MEASURES[loop])
+    return {"workload": first.workload, "loop": measured_in, "measure": measure}
 
 
 def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> DuetInProgress | None:

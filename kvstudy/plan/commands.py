@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.errors import ExperimentError
-from kvstudy.plan.comparison import comparisons
+from kvstudy.plan.comparison import OneSideOnly, comparisons
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
 from kvstudy.plan.selection import selected
@@ -61,7 +61,13 @@ def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...]
 def _duets(experiment: Experiment, only: tuple[str, ...]) -> list:
     """Empty where the file does not say how it is measured as a duet, or varies nothing that makes two sides:
     then it is about two builds."""
-    try:
-        return comparisons(experiment, only=only) if experiment.comparing.model_fields_set else []
-    except ExperimentError:
+    if not experiment.comparing.model_fields_set:
         return []
+    try:
+        return comparisons(experiment, only=only)
+    except OneSideOnly:
+        return []
+    except ExperimentError:
+        if only:
+            return []
+        raise

@@ -28,6 +28,10 @@ COMPARABLE = frozenset(
     }
 )
 MEASURES = ("p50", "p90", "p99", "p99-slice", "p99.9", "mean", "cpu", "written", "rate")
+IN_A_CLOSED_LOOP = (
+    "cpu",
+    "rate",
+)  # of these the ones that a closed loop has; at a rate there are all but rate
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
 
 

@@ -21,7 +21,7 @@ from functools import partial
 from pydantic import ValidationError
 
 from kvstudy.errors import ExperimentError
-from kvstudy.plan.comparing import DEFAULT, MEASURES, Comparing
+from kvstudy.plan.comparing import DEFAULT, IN_A_CLOSED_LOOP, MEASURES, Comparing
 from kvstudy.plan.experiment import PORT_MAX, Experiment
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
@@ -36,6 +36,7 @@ from kvstudy.plan.run_plan import Plan as RunPlan
 from kvstudy.plan.selection import selected
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST, enough_unique_keys
+from kvstudy.units import format_duration
 
 SIDES = ("a", "b")
 # Beyond warm-ups and slices: start of two JVMs, checks, stop, reading of two recordings, seal; of each loop
@@ -152,6 +153,11 @@ class Comparison:
     @property
     def at_most_s(self) -> float:
         return self.fill_s + self.comparing.within
+
+    @property
+    def time_for_words_s(self) -> float:
+        """Of the launches alone, whole minutes."""
+        return math.ceil(LEAST_LAUNCHES * self.launch_s / 60) * 60
 
     @property
     def fill_s(self) -> float:
@@ -290,27 +296,51 @@ def comparisons(
             )
         names = builds if builds[0] != builds[1] else (builds[0], f"{builds[1]} again")
         sides = [tuple(_built(one[0], build) for build in builds) for one in loads]
-        return [Comparison(experiment, names, tuple(_load(experiment, both) for both in sides))]
+        return [_possible(Comparison(experiment, names, tuple(_load(experiment, both) for both in sides)))]
     if len(named) < 2:
         raise _one_side_only(experiment, configurations[0], next(iter(named)))
     baseline = _baseline(experiment, named)
-    return [_of_two(experiment, loads, baseline, other) for other in named if other != baseline]
+    return [_possible(_of_two(experiment, loads, baseline, other)) for other in named if other != baseline]
 
 
-def _one_side_only(experiment: Experiment, one: Configuration, name: str) -> ExperimentError:
+def _possible(comparison: Comparison) -> Comparison:
+    """ExperimentError when its primary measure is measured in no loop, or not even one launch fits in."""
+    primary, within_s = comparison.comparing.primary, comparison.comparing.within
+    loops = [loop.loop for loop in comparison.loads[0].loops]
+    if not any((primary in IN_A_CLOSED_LOOP) if loop == "closed" else (primary != "rate") for loop in loops):
+        raise ExperimentError(
+            f"primary measure is not measured: {primary}: slices are {' and '.join(loops)}",
+            "latencies need a rate; the rate needs closed_pairs",
+        )
+    if within_s < comparison.launch_s:
+        raise ExperimentError(
+            f"--within {format_duration(within_s)} is shorter than one launch of both sides, about "
+            f"{format_duration(round(comparison.launch_s))}",
+            f"words need {LEAST_LAUNCHES} launches or more: --within "
+            f"{format_duration(comparison.time_for_words_s)}, "
+            "or fewer and shorter slices: compare: {pairs, closed_pairs, warm_up}",
+        )
+    return comparison
+
+
+class OneSideOnly(ExperimentError):
+    """Nothing to compare."""
+
+
+def _one_side_only(experiment: Experiment, one: Configuration, name: str) -> OneSideOnly:
     sides = {_name(other) for other in _chosen(experiment, ())}
     if len(sides) > 1:
-        return ExperimentError(
+        return OneSideOnly(
             f"one side only: --only leaves {name} of {len(sides)} sides",
             "leave --only out, or name two values",
         )
     if not one.spec.has_our_jvm:
-        return ExperimentError(
+        return OneSideOnly(
             f"one side only: {experiment.name} has one subject: {one.spec.label}",
             "give a list of two, each with a name: subject: [{name: before, command: […]}, {name: after, "
             "command: […]}]",
         )
-    return ExperimentError(
+    return OneSideOnly(
         f"one side only: {experiment.name} varies no option of the service or of the JVM, no subject and no "
         "size of the values",
         "give two builds, as --builds main ., or a factor of two values, as service: {handler: [selector, "

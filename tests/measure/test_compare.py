@@ -5,6 +5,7 @@ Slices are tiny, so nothing here says which side is faster; on a busy machine th
 are sealed all the same."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,6 +20,7 @@ import psutil
 import pytest
 from project import TINY_SLICES, UNDISTURBED
 
+from kvstudy.analyse.comparison.launches import MEASURES
 from kvstudy.analyse.duets import duet_of
 from kvstudy.cli import exit_code_of
 from kvstudy.errors import ExperimentError
@@ -26,6 +28,7 @@ from kvstudy.hosts.local import LocalHost
 from kvstudy.measure import compare, machine
 from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.duet_station import DuetStation
+from kvstudy.measure.duet_table import MEASURE_NAMES
 from kvstudy.measure.pinning import OF_A_DUET, pinning
 from kvstudy.plan.comparison import SIDES, comparisons
 from kvstudy.plan.experiment import Experiment
@@ -86,6 +89,31 @@ def test_slices_too_few_for_a_value_are_told_before_they_are_measured(project):
     at_rate, closed = compare.without_value(of(project, **EMPTY_SIDES, compare={"pairs": 4}))[::-1]
     assert at_rate.startswith("no launch gives a value at the rate: pairs: 4: ")
     assert closed.startswith("no launch gives a value of the closed loop: closed_pairs: 2: ")
+
+
+def test_launches_too_few_for_a_word_are_told_before_they_are_measured(project):
+    def told(**asked) -> list[str]:
+        return compare.without_word(of(project, **EMPTY_SIDES, compare=asked))
+
+    for launches in (None, 20):
+        (few,) = told(within="1m", counted="1s", launches=launches)
+        assert re.fullmatch(
+            r"no word will be said: within 1m there is time for [1-5] launch.* needs 6: --within [2-9]m", few
+        )
+    assert told(within="1m", counted="1s", launches=2) == [], "who asks for two launches knows"
+    assert told(within="1h", counted="1s", launches=None) == []
+
+
+@pytest.mark.parametrize("primary", MEASURE_NAMES)
+def test_a_measure_is_planned_in_the_loops_in_which_it_is_analysed(project, primary):
+    asked = {"primary": primary, "closed_pairs": 0}
+    for change, loop in (({}, "rate"), ({"rate": "closed"}, "closed")):
+        if MEASURE_NAMES[primary] in MEASURES[loop]:
+            one = of(project, **EMPTY_SIDES | change, compare=asked)
+            assert compare.primary_of(one)["loop"] == loop
+        else:
+            with pytest.raises(ExperimentError, match=f"primary measure is not measured: {primary}"):
+                of(project, **EMPTY_SIDES | change, compare=asked)
 
 
 def test_answers_too_few_for_the_percentile_that_is_primary_are_told_before_they_are_measured(project):

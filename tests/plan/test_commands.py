@@ -1,5 +1,8 @@
 """The commands that measure an experiment: each can be typed as it stands."""
 
+import pytest
+
+from kvstudy.errors import ExperimentError
 from kvstudy.plan.commands import commands_of
 
 FILE = """\
@@ -19,6 +22,16 @@ def test_a_file_without_presets_is_measured_without_one(tmp_path):
     file = tmp_path / "plain.yaml"
     file.write_text(FILE)
     assert [one.command for one in commands_of([file], None)] == [f"kvstudy run {file}"]
+
+
+def test_a_duet_that_cannot_be_measured_is_refused_and_not_left_out(tmp_path):
+    file = tmp_path / "sides.yaml"
+    sides = FILE + "service: {handler: [selector, workers]}\n"
+    file.write_text(sides + "compare: {closed_pairs: 0}\n")
+    assert [one.duets for one in commands_of([file], None)] == [0, 1]
+    file.write_text(sides + "compare: {closed_pairs: 0, primary: rate}\n")
+    with pytest.raises(ExperimentError, match="primary measure is not measured: rate"):
+        commands_of([file], None)
 
 
 def test_a_preset_that_was_asked_for_stands_in_the_command(tmp_path):

@@ -55,7 +55,7 @@ def unique_put(tmp_path, **change) -> Experiment:
 
 @pytest.mark.parametrize("rate", [2000, "closed"])
 def test_the_loops_of_a_duet_share_out_the_keys_that_are_to_be_written_once(tmp_path, rate):
-    (one,) = comparisons(unique_put(tmp_path, rate=rate))
+    (one,) = comparisons(unique_put(tmp_path, rate=rate, compare={"primary": "cpu"}))
     (load,) = one.loads
     loops = [*load.loops, profile_loop(one.comparing)]
     firsts = [load.keys_before(loop) for loop in loops]
@@ -75,6 +75,18 @@ def test_keys_that_do_not_suffice_for_a_duet_are_refused_though_they_do_for_a_ru
     short = unique_put(tmp_path, workload={"script": "unique_put", "key_bytes": 8})
     with pytest.raises(ExperimentError, match="key_bytes must exceed the digits: .* keys of a duet="):
         comparisons(short)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"compare": {"primary": "rate", "closed_pairs": 0}}, "not measured: rate: slices are rate\n"),
+        ({"rate": "closed"}, "primary measure is not measured: p50: slices are closed\n"),
+        ({"compare": {"counted": "1h"}}, "--within 10m is shorter than one launch of both sides, about 42h"),
+    ],
+)
+def test_a_duet_that_could_not_be_measured_is_refused_when_it_is_planned(tmp_path, change, told):
+    assert told in refused(tmp_path, service={"handler": ["selector", "workers"]}, **change)
 
 
 def test_the_time_of_a_duet_is_that_of_its_launches_within_what_it_may_take(tmp_path):
