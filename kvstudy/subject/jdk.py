@@ -1,5 +1,5 @@
-"""Finds a JDK 25, also beside an older default one: JAVA_HOME, then the usual places of each system, then
-PATH."""
+"""Finds a JDK 25, also beside an older default one: JAVA_HOME, then that of the active conda environment,
+then the usual places of each system, then PATH."""
 
 import os
 import re
@@ -66,6 +66,8 @@ def find_jdk(usual_places: tuple[str, ...] = USUAL_PLACES) -> Jdk:
 
 def _candidates(usual_places: tuple[str, ...]) -> list[Path]:
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    if os.environ.get("CONDA_PREFIX"):
+        homes.append(Path(os.environ["CONDA_PREFIX"]) / "lib" / "jvm")
     for place in usual_places:
         folder = Path(place).expanduser()
         for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
@@ -78,8 +80,6 @@ def _candidates(usual_places: tuple[str, ...]) -> list[Path]:
         on_path = shutil.which(name)
         if on_path:
             homes.append(Path(on_path).resolve().parent.parent)
-    if os.environ.get("CONDA_PREFIX"):
-        homes.append(Path(os.environ["CONDA_PREFIX"]) / "lib" / "jvm")
     return homes
 
 

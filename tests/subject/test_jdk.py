@@ -42,6 +42,16 @@ def test_java_home_comes_first(tmp_path, monkeypatch):
     assert find_jdk((str(tmp_path / "jvm"),)).home == mine
 
 
+def test_that_of_an_active_conda_environment_comes_before_those_of_the_system(tmp_path, monkeypatch):
+    of_conda = jdk(tmp_path / "env" / "lib" / "jvm", "25.0.1")
+    jdk(tmp_path / "jvm" / "other", "25.0.9")
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "env"))
+    assert find_jdk((str(tmp_path / "jvm"),)).home == of_conda
+    mine = jdk(tmp_path / "mine", "25.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(mine))
+    assert find_jdk((str(tmp_path / "jvm"),)).home == mine
+
+
 def test_jdk_on_path_is_found_through_its_link(tmp_path, monkeypatch):
     home = jdk(tmp_path / "somewhere", "25")
     (tmp_path / "bin").mkdir()
