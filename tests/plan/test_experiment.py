@@ -9,7 +9,7 @@ import pytest
 import yaml as plain_yaml
 
 from kvstudy.errors import ExperimentError
-from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.experiment import PRESETS, Experiment
 
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
 WHOLE = {
@@ -51,6 +51,11 @@ def test_committed_experiment_is_whole_in_every_preset(path):
     experiment = Experiment.load(path)
     assert experiment.name == path.stem
     assert experiment.question and experiment.expectation
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+def test_committed_experiment_has_every_usual_preset(path):
+    assert {Experiment.load(path, preset).preset for preset in PRESETS} == set(PRESETS)
 
 
 def test_file_is_read_into_seconds_rates_and_lists(tmp_path):
