@@ -33,7 +33,7 @@ from kvstudy.plan.run_plan import (
     fill_identity,
 )
 from kvstudy.plan.run_plan import Plan as RunPlan
-from kvstudy.plan.selection import selected
+from kvstudy.plan.selection import as_planned, selected
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST, enough_unique_keys
 from kvstudy.units import format_duration
@@ -551,7 +551,9 @@ def _baseline(experiment: Experiment, named: dict[str, dict]) -> str:
         name
         for name, variant in named.items()
         if (
-            all(str(variant.get(key)) == str(value) for key, value in asked.items()) if asked else not variant
+            all(str(variant.get(key)) == as_planned(key, str(value)) for key, value in asked.items())
+            if asked
+            else not variant
         )
     ]
     if len(found) != 1:

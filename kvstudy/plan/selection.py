@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 
 from kvstudy.errors import ExperimentError
+from kvstudy.plan.factors import ServiceOptions
 from kvstudy.plan.run_plan import Plan, PlannedRun
-from kvstudy.units import write_rate
+from kvstudy.units import parse_rate_rps, write_rate
 
 
 def selected(plan: Plan, only: Iterable[str]) -> Plan:
@@ -18,7 +19,7 @@ def selected(plan: Plan, only: Iterable[str]) -> Plan:
         key, separator, value = word.partition("=")
         if not separator:
             raise ExperimentError(f"--only takes KEY=VALUE: {word}", "as --only workload=unique_put")
-        wanted.setdefault(key, set()).add(value)
+        wanted.setdefault(key, set()).add(as_planned(key, value))
     runs = plan.runs
     for key, values in wanted.items():
         present = {facts[key] for facts in map(facts_of, plan.runs) if key in facts}
@@ -39,6 +40,19 @@ def selected(plan: Plan, only: Iterable[str]) -> Plan:
     if not runs:
         raise ExperimentError(f"no run has all of these: {' '.join(only)}")
     return replace(plan, runs=runs)
+
+
+def as_planned(key: str, value: str) -> str:
+    """What a plan has for a rate or a size that is written with a suffix: ``memtable_bytes=4m``; of other
+    keys, and of what is none, the value as it is."""
+    try:
+        if key == "rate" and value != "closed":
+            return write_rate(parse_rate_rps(value))
+        if key in ServiceOptions.model_fields:
+            return str(getattr(ServiceOptions.model_validate({key: value}), key)[0])
+    except ValueError:
+        pass
+    return value
 
 
 def facts_of(run: PlannedRun) -> dict[str, str]:

@@ -131,6 +131,20 @@ def test_three_values_need_a_baseline_and_then_make_two_duets(tmp_path):
     )
 
 
+def test_a_size_of_the_baseline_is_written_as_in_the_options(tmp_path):
+    sizes = {"service": {"memtable_bytes": ["4m", "8m", "16m"]}}
+    one, _ = comparisons(experiment(tmp_path, **sizes, compare={"baseline": {"memtable_bytes": "8m"}}))
+    assert one.names == (f"memtable_bytes={8 << 20}", f"memtable_bytes={4 << 20}")
+    assert (
+        comparisons(changed(experiment(tmp_path, **sizes), baseline="memtable_bytes=8m"))[0].names
+        == one.names
+    )
+    (one,) = comparisons(
+        experiment(tmp_path, **sizes), only=["memtable_bytes=4m", f"memtable_bytes={8 << 20}"]
+    )
+    assert one.names == (f"memtable_bytes={4 << 20}", f"memtable_bytes={8 << 20}")
+
+
 def test_of_sets_of_options_the_empty_one_is_the_default_and_may_be_the_baseline(tmp_path):
     three = {"service": [{}, {"handler": "workers"}, {"wal": "always"}]}
     assert refused(tmp_path, **three) == (

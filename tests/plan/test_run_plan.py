@@ -231,6 +231,8 @@ def test_only_that_selects_nothing_is_refused(only, words):
 
 def test_a_rate_of_over_a_million_is_chosen_by_its_digits():
     assert len(selected(planned(workload="put", rate=[1_000_000, 1_234_567]), ["rate=1234567"]).runs) == 6
+    assert len(selected(planned(workload="put", rate=[1000, "1.5M"]), ["rate=1k"]).runs) == 6
+    assert len(selected(planned(workload="put", rate=["closed", 100]), ["rate=closed"]).runs) == 6
 
 
 def test_runs_of_another_generator_are_told_apart_in_the_plan():
