@@ -65,7 +65,7 @@ def fit(connections: Sequence[float], rates_rps: Sequence[float], seed: int = 1)
     numbers of connections."""
     n, x = np.asarray(connections, dtype=float), np.asarray(rates_rps, dtype=float)
     levels = np.unique(n)
-    if len(n) != len(x) or len(levels) < LEVELS_MIN or not (x > 0).all() or not (n >= 1).all():
+    if len(n) != len(x) or len(levels) < LEVELS_MIN or not (np.isfinite(x) & (x > 0) & (n >= 1)).all():
         raise ValueError(
             f"{LEVELS_MIN} different numbers of connections and positive rates are needed: "
             f"different={len(levels)}, runs={len(x)}"

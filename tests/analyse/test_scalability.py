@@ -50,6 +50,12 @@ def test_three_parameters_are_not_fitted_to_three_numbers_of_connections():
         scalability.fit([1, 2, 4, 4], [53e3, 81e3, 81e3, 75e3])
 
 
+@pytest.mark.parametrize("rate", [np.inf, np.nan, 0.0])
+def test_a_rate_that_is_none_is_refused(rate):
+    with pytest.raises(ValueError, match="positive rates are needed"):
+        scalability.fit([1, 2, 4, 8], [53e3, 81e3, rate, 75e3])
+
+
 def test_a_peak_whose_interval_leaves_the_data_is_not_told():
     n = np.repeat([1, 2, 4, 8, 16, 24], 5)
     usl = scalability.fit(
