@@ -126,6 +126,7 @@ def plan(
     """Show the runs of experiments, their order and how long they take; run nothing."""
     from kvstudy.plan.commands import commands_of
     from kvstudy.plan.comparison import comparisons
+    from kvstudy.plan.refusal import naming
     from kvstudy.plan.show import command_lines, duet_lines, plan_lines, total_line
 
     _refuse_together("commands", "total", "duets")
@@ -134,7 +135,10 @@ def plan(
             click.echo(line)
         return
     plans = _plans(files, preset, only)
-    to_compare = [one for file in duets for one in comparisons(_to_compare(file, preset))]
+    to_compare = []
+    for file in duets:
+        with naming(file, (*files, *duets)):
+            to_compare += comparisons(_to_compare(file, preset))
     if total or len(plans) + len(to_compare) > 1:
         click.echo(total_line(plans, to_compare))
     for line in [] if total else [line for one in plans for line in plan_lines(one)] + duet_lines(to_compare):
@@ -347,19 +351,19 @@ def compare(
     from kvstudy.measure.duet_table import table_lines
     from kvstudy.measure.quiet import Patience
     from kvstudy.plan.comparison import changed, comparisons
+    from kvstudy.plan.refusal import naming
     from kvstudy.plan.show import total_line
 
     _refuse_together("builds", "baseline")
     hosts = _hosts(hosts_file, generators)
-    all_of_it = [
-        one
-        for file in files
-        for one in comparisons(
-            changed(_to_compare(file, preset), baseline=baseline, within=within, same=same, primary=primary),
-            builds=builds,
-            only=(*only, *(f"workload={name}" for name in workloads)),
-        )
-    ]
+    all_of_it = []
+    own = {"baseline": baseline, "within": within, "same": same, "primary": primary}
+    for file in files:
+        with naming(file, files):
+            experiment = changed(_to_compare(file, preset), **own)
+            chosen = (*only, *(f"workload={name}" for name in workloads))
+            all_of_it += comparisons(experiment, builds=builds, only=chosen)
+    _check_names([file.stem for file in files])
     if len(files) > 1:
         click.echo(total_line([], all_of_it), err=True)
     waiting, stopped = Patience(patience), []
@@ -434,10 +438,23 @@ def _measured_apart(experiment: str, label: str) -> str | None:
 def _plans(files: tuple[Path, ...], preset: str | None, only: tuple[str, ...]) -> list:
     """All plans before anything is started, so that a mistake in the last file is found first."""
     from kvstudy.plan.experiment import Experiment
+    from kvstudy.plan.refusal import naming
     from kvstudy.plan.run_plan import plan as plan_of
     from kvstudy.plan.selection import selected
 
-    return [selected(plan_of(Experiment.load(file, preset)), only) for file in files]
+    plans = []
+    for file in files:
+        with naming(file, files):
+            plans.append(selected(plan_of(Experiment.load(file, preset)), only))
+    _check_names([one.experiment.name for one in plans])
+    return plans
+
+
+def _check_names(names: list[str]) -> None:
+    """UsageError for two files of one name: their runs would lie in one folder."""
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise click.UsageError(f"two files of one name, of which runs are kept together: {twice[0]}")
 
 
 def _with_preset(names: tuple[str, ...], preset: str) -> tuple[str, ...]:

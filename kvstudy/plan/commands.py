@@ -7,13 +7,15 @@ gives ``kvstudy run …`` and, where the experiment has sides, ``kvstudy compare
 both.
 """
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.comparison import OneSideOnly, comparisons
 from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.refusal import naming
 from kvstudy.plan.run_plan import plan
 from kvstudy.plan.selection import selected
 
@@ -30,7 +32,7 @@ class Command:
     duets: int = 0
 
 
-def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...] = ()) -> list[Command]:
+def commands_of(files: Sequence[Path], preset: str | None, only: tuple[str, ...] = ()) -> list[Command]:
     """Of files that have no such preset: none, unless no file has it; no duet where ``only`` leaves not both
     sides."""
     found, missing = [], None
@@ -43,14 +45,15 @@ def commands_of(files: Iterable[Path], preset: str | None, only: tuple[str, ...]
                 missing = missing or error
                 continue
             raise
-        chosen = "".join(f" --only {word}" for word in only)
-        of_preset = f" --preset {experiment.preset}" if experiment.preset else ""
-        name, words = experiment.name, f"{file}{of_preset}{chosen}"
+        of_preset = ["--preset", experiment.preset] if experiment.preset else []
+        chosen = [part for word in only for part in ("--only", word)]
+        name, words = experiment.name, shlex.join([str(file), *of_preset, *chosen])
         question = " ".join(experiment.question.split())
-        found.append(
-            Command(name, question, f"kvstudy run {words}", selected(plan(experiment), only).estimated_s)
-        )
-        if duets := _duets(compared, only):
+        with naming(file, files):
+            runs_s = selected(plan(experiment), only).estimated_s
+            duets = _duets(compared, only)
+        found.append(Command(name, question, f"kvstudy run {words}", runs_s))
+        if duets:
             seconds = sum(one.estimated_s for one in duets)
             found.append(Command(name, question, f"kvstudy compare {words}", seconds, len(duets)))
     if missing and not found:

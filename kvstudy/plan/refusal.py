@@ -5,7 +5,8 @@ import difflib
 import os
 import types
 import typing
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -35,8 +36,11 @@ class Source:
 
     def __init__(self, name: str, lines: dict[KeyPath, int] | None = None):
         self.name = name
-        self._lines = lines or {}
+        self._lines = {} if lines is None else lines
         self._moved: dict[str, KeyPath] = {}
+
+    def stands(self, path: KeyPath, line: int) -> None:
+        self._lines[path] = line
 
     def moved(self, key: str, origin: KeyPath) -> None:
         """Top-level ``key`` was taken from ``origin``: an override of a preset."""
@@ -94,8 +98,19 @@ def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
             "keys to values",
             f"see {EXAMPLE}" if what == "experiment" else None,
         )
-    lines: dict[KeyPath, int] = {}
-    return _plain(tree, (), lines), Source(str(path), lines)
+    source = Source(str(path), {})
+    return _plain(tree, (), source), source
+
+
+@contextmanager
+def naming(file: Path, files: Collection[Path]) -> Iterator[None]:
+    """Of several ``files`` an error names the one that it is about."""
+    try:
+        yield
+    except ExperimentError as error:
+        if len(files) < 2 or error.message.startswith(str(file)):
+            raise
+        raise ExperimentError(f"{file}: {error.message}", error.hint) from error
 
 
 def _nearest_file(path: Path) -> Path | None:
@@ -110,16 +125,19 @@ def _nearest_file(path: Path) -> Path | None:
     return None
 
 
-def _plain(node: object, path: KeyPath, lines: dict[KeyPath, int]) -> typing.Any:
+def _plain(node: object, path: KeyPath, source: Source) -> typing.Any:
     if isinstance(node, CommentedMap):
         for key in node:
             if key in (node.lc.data or {}):  # one that is merged in (<<) has no line here
-                lines[(*path, key)] = node.lc.key(key)[0] + 1
-        return {key: _plain(value, (*path, key), lines) for key, value in node.items()}
+                source.stands((*path, key), node.lc.key(key)[0] + 1)
+            if not isinstance(key, str | int | float):
+                said = "null" if key is None else repr(_plain(key, (), source))
+                raise refuse(path, f"a key is a word: {said}", _At(source, (*path, key)))
+        return {key: _plain(value, (*path, key), source) for key, value in node.items()}
     if isinstance(node, CommentedSeq):
         for index in range(len(node)):
-            lines[(*path, index)] = node.lc.item(index)[0] + 1
-        return [_plain(value, (*path, index), lines) for index, value in enumerate(node)]
+            source.stands((*path, index), node.lc.item(index)[0] + 1)
+        return [_plain(value, (*path, index), source) for index, value in enumerate(node)]
     for plain in (bool, int, float, str):
         if isinstance(node, plain):
             return plain(node)

@@ -96,6 +96,18 @@ def test_duets_are_planned_beside_runs_and_so_is_the_most_that_they_take():
     assert "wal: wal=always beside wal=interval: unique_put; a launch takes about" in alone.stdout
 
 
+@pytest.mark.parametrize("command", ["plan", "compare"])
+def test_two_files_of_one_name_are_refused_since_their_runs_would_lie_in_one_folder(tmp_path, command):
+    first = PROJECT / "experiments" / "wal.yaml"
+    other = Path(shutil.copy(first, tmp_path))
+    for files in ((first, other), (first, first)):
+        answer = kvstudy(command, *files, "--preset", "smoke")
+        assert answer.returncode == 2
+        assert answer.stderr.splitlines()[-1].endswith(
+            "two files of one name, of which runs are kept together: wal"
+        )
+
+
 def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
     dry = ["make", "--dry-run", "reproduce", "PRESET=quick"]
     printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout

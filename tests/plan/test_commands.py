@@ -1,5 +1,7 @@
 """The commands that measure an experiment: each can be typed as it stands."""
 
+import shlex
+
 import pytest
 
 from kvstudy.errors import ExperimentError
@@ -32,6 +34,24 @@ def test_a_duet_that_cannot_be_measured_is_refused_and_not_left_out(tmp_path):
     file.write_text(sides + "compare: {closed_pairs: 0, primary: rate}\n")
     with pytest.raises(ExperimentError, match="primary measure is not measured: rate"):
         commands_of([file], None)
+
+
+def test_a_command_can_be_typed_also_of_a_folder_with_a_blank(tmp_path):
+    file = tmp_path / "my own" / "one.yaml"
+    file.parent.mkdir()
+    file.write_text(FILE)
+    (one,) = commands_of([file], None, ("workload=put",))
+    assert shlex.split(one.command) == ["kvstudy", "run", str(file), "--only", "workload=put"]
+
+
+def test_of_several_files_the_one_that_has_no_such_run_is_named(tmp_path):
+    files = [tmp_path / "sides.yaml", tmp_path / "plain.yaml"]
+    files[0].write_text(FILE + "service: {handler: [selector, workers]}\n")
+    files[1].write_text(FILE)
+    with pytest.raises(ExperimentError, match=f"^{files[1]}: no run has such a key: handler"):
+        commands_of(files, None, ("handler=selector",))
+    with pytest.raises(ExperimentError, match="^no run has such a key: handler"):
+        commands_of(files[1:], None, ("handler=selector",))
 
 
 def test_a_preset_that_was_asked_for_stands_in_the_command(tmp_path):

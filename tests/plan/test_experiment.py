@@ -387,6 +387,23 @@ def test_file_that_is_no_mapping_is_refused(tmp_path, text, words):
         load(tmp_path, text=text)
 
 
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("~: 2\n", ""),
+        ("? [a, b]\n: 2\n", ""),
+        ("service: {~: 2}\n", "service: "),
+        ("service: {[a, b]: 2}\n", "service: "),
+    ],
+)
+def test_a_key_that_is_no_word_is_refused_with_its_line(tmp_path, text, where):
+    whole = plain_yaml.safe_dump(WHOLE)
+    with pytest.raises(ExperimentError) as caught:
+        load(tmp_path, text=whole + text)
+    line = 1 + len(whole.splitlines())
+    assert caught.value.message.startswith(f"{tmp_path}/trial.yaml:{line}: {where}a key is a word: ")
+
+
 def test_file_that_cannot_be_read_is_said_without_pythons_words(tmp_path):
     with pytest.raises(ExperimentError, match="cannot read the experiment file: .*: is a directory"):
         Experiment.load(tmp_path)
