@@ -225,7 +225,7 @@ def test_where_a_run_writes_and_deletes_a_key_may_be_absent_but_not_garbled(serv
 
 
 def test_mixed_load_on_a_filled_store_is_asked_for_the_fill_and_for_what_it_wrote(server):
-    asked = configuration({"script": "mixed", "read_share": 0.5, "key_count": 1000}, fill=500)
+    asked = configuration({"script": "mixed", "read_share": 0.5}, fill=500)
     server.records = records(range(1000))
     found = check(server, asked, writes(range(500, 600)) + writes(range(20), "GET"))
     assert 200 < found.sampled <= 300 and (found.missing, found.wrong, found.written) == (0, 0, 100)
