@@ -414,7 +414,7 @@ def _check_keys(experiment: Experiment, one: Configuration) -> None:
 
 
 def _long_enough(experiment: Experiment) -> Experiment:
-    """Its duration is that of all slices, of which follows the disk that is needed."""
+    """Its duration is that of all slices: the disk that is needed follows from it."""
     loops = _loops(experiment.comparing, experiment.rate != ["closed"])
     return experiment.model_copy(
         update={
