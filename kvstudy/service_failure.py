@@ -6,6 +6,7 @@ Such a run is an outcome of the service: for a comparison (analyse/validity.py) 
 
 import re
 
+INTERRUPTED = "failed: interrupted"
 # Over a network it is said of which host: ``host a: service died …``.
 _FAILED = r"failed: (?:host \S+: )?"
 _NEVER_STARTED = r"cannot (be started|be given its file|have its port|be limited to its memory)"
@@ -31,3 +32,8 @@ def is_under_load(outcome: str) -> bool:
     """Of these, one that says something about the rate: nothing was asked yet of a service that did not get
     so far, or was gone before, at an address where nobody starts it anew."""
     return is_of_service(outcome) and not _BEFORE_LOAD.match(outcome)
+
+
+def is_interrupted(outcome: str) -> bool:
+    """By who measures."""
+    return outcome.startswith(INTERRUPTED)

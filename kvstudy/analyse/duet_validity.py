@@ -6,7 +6,8 @@ what is required.
 
 What came from outside leaves a launch out without more words. What a side did (it died, an error in its log,
 lost data) is an outcome: such launches are counted against that side (comparison/stopping.py). Whether a side
-was slow, or did not hold its rate, leaves nothing out.
+was slow, or did not hold its rate, leaves nothing out. For a launch that was interrupted no side is to blame,
+and of one that did not complete no error in a log says who is.
 """
 
 import math
@@ -20,6 +21,7 @@ from kvstudy.disturbance import disturbance
 from kvstudy.record.duet import SIDES
 from kvstudy.record.generator_result import GeneratorResult
 from kvstudy.record.run_folder import SealedRun
+from kvstudy.service_failure import is_interrupted
 
 PASS, WARN, FAIL = VERDICTS
 ROUNDS_KEPT_MIN = 0.5  # of the rounds of a part after the first: of fewer the rest may be what was left out
@@ -85,12 +87,12 @@ def check(
 
 
 def excluded(checks: list[Check]) -> str:
-    failed = [one.check for one in checks if one.verdict == FAIL]
-    sides = "".join(
-        side
-        for side in SIDES
-        if any(name.endswith(f"_{side}") and name[:-2] in _OF_A_SIDE for name in failed)
-    )
+    failed = {one.check: one.observed for one in checks if one.verdict == FAIL}
+    if is_interrupted(failed.get("completed", "")):
+        return OUTSIDE
+    # Where a launch is cut off, a side that is in order logs the answers that it can no longer give.
+    judged = [name for name in _OF_A_SIDE if name != LOG or "completed" not in failed]
+    sides = "".join(side for side in SIDES if any(f"{name}_{side}" in failed for name in judged))
     # A launch that a side ended did not complete, and its last rounds are missing: that follows.
     follows = {"completed", "rounds_kept", "turns_balanced"} if sides else set()
     others = [name for name in failed if name[:-2] not in _OF_A_SIDE and name not in follows]

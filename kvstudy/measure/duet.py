@@ -37,6 +37,7 @@ from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, pro
 from kvstudy.project import loadgen_binary, raw_root
 from kvstudy.record.duet import SLICES_FILE, side_file, write_slices
 from kvstudy.record.run_folder import RunWriter, SealedRun
+from kvstudy.service_failure import INTERRUPTED
 from kvstudy.subject.evidence.recording import counters_by_second
 
 CLOCK_STEP_MAX_NS = 1_000_000
@@ -90,7 +91,7 @@ class DuetLaunch:
             self._begin(folder)
             self._measured(folder)
         except KeyboardInterrupt:
-            outcome, interrupted = f"failed: interrupted during {self._phase}", True
+            outcome, interrupted = f"{INTERRUPTED} during {self._phase}", True
         except KvstudyError as error:
             outcome = f"failed: {error.message}"
         except OSError as error:

@@ -29,6 +29,7 @@ from kvstudy.measure.supervision import SupervisedLoad
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root
 from kvstudy.record.run_folder import RunWriter, SealedRun
+from kvstudy.service_failure import INTERRUPTED
 from kvstudy.subject.evidence.recording import counters_by_second
 from kvstudy.subject.protocol import Evidence
 
@@ -80,7 +81,7 @@ class Run:
             if self._crew.is_here:
                 self._bench.artifacts.check_unchanged()
         except KeyboardInterrupt:
-            outcome, interrupted = f"failed: interrupted during {self._phase}", True
+            outcome, interrupted = f"{INTERRUPTED} during {self._phase}", True
         except KvstudyError as error:
             outcome = f"failed: {error.message}"
         except OSError as error:

@@ -186,6 +186,33 @@ def test_a_side_that_dies_is_an_outcome_and_takes_the_good_words_from_it(tmp_pat
         ({"machine": {"load_during": {"steal_share_mean": 0.2}}}, "machine_quiet", "outside"),
         ({"machine": {"memory_bytes": 300 << 20}}, "memory", "outside"),
         ({"outcome": "failed: interrupted"}, "completed", "outside"),
+        (
+            {
+                "ends": {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["BrokenPipeError"])},
+                "outcome": "failed: interrupted during put at the rate",
+            },
+            "completed",
+            "outside",
+        ),
+        (
+            {
+                "ends": {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["BrokenPipeError"])},
+                "outcome": "failed: generator did not end: planned=9s",
+            },
+            "log_clean_b",
+            "outside",
+        ),
+        (
+            {
+                "ends": {
+                    "a": DuetMaker.end(died=True),
+                    "b": DuetMaker.end(log_errors=["BrokenPipeError"]),
+                },
+                "outcome": "failed: side a: service died during put at the rate",
+            },
+            "log_clean_b",
+            "a",
+        ),
         ({"without": ["slices.csv"]}, "rounds_kept", "outside"),
         (
             {
