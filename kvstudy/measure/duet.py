@@ -12,7 +12,7 @@ first, then the folder is sealed with the outcome ``failed: why``; the slices th
 stay in it."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from kvstudy.measure.border_counters import Taken
 from kvstudy.measure.crew import Crew
 from kvstudy.measure.duet_part import Part, Turn
 from kvstudy.measure.duet_sides import End
+from kvstudy.measure.generator import SideSilent
 from kvstudy.measure.pinning import OF_A_DUET, Pinning
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.sampler import write_series
@@ -156,7 +157,8 @@ class DuetLaunch:
                 samples: dict[str, list[dict]] = {side: [] for side in SIDES}
                 for load in bench.comparison.loads:
                     for slices in load.loops:
-                        part = self._part(load, slices)
+                        with self._blaming_who_is_silent():
+                            part = self._part(load, slices)
                         for side in SIDES:
                             samples[side] += part.samples[side]
                 if self._profile:
@@ -172,6 +174,16 @@ class DuetLaunch:
             raise RunFailed(faults[0])
         with self._in_phase("convert"):
             self._write_evidence(folder)
+
+    @contextmanager
+    def _blaming_who_is_silent(self) -> Iterator[None]:
+        """The generator found it, and may be on another host; it is the side's doing all the same."""
+        try:
+            yield
+        except SideSilent as silent:
+            self._service.blame(silent.side, silent.fault)
+            name = self._bench.comparison.names[SIDES.index(silent.side)]
+            raise RunFailed(f"side {name}: {silent.fault}") from silent
 
     def _part(self, load: Load, slices: Slices) -> Part:
         """Its slices count when all of it was measured, and every answer had a status that was expected."""

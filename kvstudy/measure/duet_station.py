@@ -117,6 +117,10 @@ class DuetStation(BaseStation):
         for one in self._live.values():
             one.check_alive(doing)
 
+    def blame(self, side: str, fault: str) -> None:
+        """For what was found of a side where its generator is."""
+        self._ends[side].fault = fault
+
     def start_profilers(self, events: tuple[str, ...]) -> tuple[bool, str | None]:
         """Of both sides. Whether one runs, and why not all that could be."""
         try:

@@ -51,6 +51,14 @@ class GeneratorCommand:
     length_s: float
 
 
+class SideSilent(RunFailed):
+    """A side of a duet answered nothing while the other did. ``fault``: what that is of the side."""
+
+    def __init__(self, side: str, said: str):
+        super().__init__(f"side {side} answered no request in its slices: {said}")
+        self.side, self.fault = side, f"service answered no request in its slices: {said}"
+
+
 def generator_path(name: str, loadgen: Path) -> str:
     """The program; ToolMissing says how to get it. WRK2 names a wrk2 that is not on PATH."""
     if name == "loadgen":
@@ -242,8 +250,8 @@ def check_load(generator: str, code: int, stderr: Path) -> None:
 
 
 def check_slices(code: int, stderr: Path, at_rate: bool, urls: Mapping[str, str]) -> None:
-    """As ``check_exit``, of the slices of a duet: there a load without an answer compares nothing. ``urls``:
-    by side."""
+    """As ``check_exit``, of the slices of a duet: there a load without an answer compares nothing. SideSilent
+    where one side alone gave none. ``urls``: by side."""
     if code == _NO_LATENCY:
         why = "the rate may be too high for both sides" if at_rate else "both sides stood still"
         raise RunFailed(f"no request due in a slice was answered: {why}: {_last_line(stderr)}")
@@ -252,7 +260,7 @@ def check_slices(code: int, stderr: Path, at_rate: bool, urls: Mapping[str, str]
         if found := _NO_ANSWER.fullmatch(said):
             raise RunFailed(f"neither side answered a request: {found[1]}")
         if (found := _ONE_SIDE_SILENT.fullmatch(said)) and (side := _side_of(found[1], urls)):
-            raise RunFailed(f"side {side} answered no request in its slices: {found[2]}")
+            raise SideSilent(side, found[2])
     check_exit("loadgen", code, stderr)
 
 

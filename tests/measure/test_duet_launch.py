@@ -1,18 +1,24 @@
 """What a launch seals of what its sides told: of each side as a run does of its service."""
 
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+import trial
 from memory_groups import can_make_groups
 from project import TINY_SLICES, UNDISTURBED
 
+from kvstudy.errors import RunFailed
 from kvstudy.measure import duet_part
 from kvstudy.measure.border_counters import Border, Used
 from kvstudy.measure.duet import DuetLaunch, load_during
 from kvstudy.measure.duet_part import Attended, Turn, part_of
+from kvstudy.measure.generator import SideSilent
+from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.slice_times import SliceTimes
-from kvstudy.plan.comparison import SIDES, Launch, Slices
+from kvstudy.plan.comparison import SIDES, Launch, Slices, comparisons
 from kvstudy.record import process_series
 from kvstudy.record.run_folder import RunWriter, sealed_runs
 from kvstudy.subject.protocol import Evidence
@@ -42,6 +48,64 @@ def launch_of(told: dict[str, Evidence]) -> DuetLaunch:
     launch = DuetLaunch(Launch(1, 7, SIDES, SIDES, SIDES), bench)
     launch._rows = [slice_of(0, 0.5), slice_of(0.6, 1.1), slice_of(2.5, 3)]
     return launch
+
+
+class Station:
+    """Of sides that do all that they are asked for; ``parts``: what is found in each, by its loop. ``told``:
+    what it was asked for."""
+
+    def __init__(self, parts):
+        self.parts, self.told = parts, []
+
+    def run_part(self, _doing, _load, slices, *_rest):
+        found = self.parts[slices.loop]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def stop(self):
+        return []
+
+    def __getattr__(self, name):
+        return lambda *asked: self.told.append((name, *asked))
+
+
+class Members(SimpleNamespace):
+    """A crew whose one host is this machine."""
+
+    is_here = is_one_host = True
+
+    def ready(self):
+        pass
+
+    def facts_before(self):
+        return {}
+
+    def as_one(self):
+        return nullcontext()
+
+
+def measured(tmp_path, station, profile=()) -> DuetLaunch:
+    """A launch with a part at the rate; raises what ends it."""
+    (whole,) = comparisons(trial.trial(service={"handler": ["selector", "workers"]}))
+    (load,) = whole.loads
+    one = replace(whole, loads=(replace(load, loops=load.loops[:1]),))
+    host = SimpleNamespace(settle=lambda: None)
+    crew = Members(service=SimpleNamespace(station=station, host=host))
+    bench = SimpleNamespace(crew=crew, comparison=one, doing=lambda _phase: None, tick=None)
+    launch = DuetLaunch(Launch(1, 7, SIDES, SIDES, SIDES), bench, profile)
+    launch._pinning = Pinning(None, None, "not pinned")
+    launch._write_evidence = lambda _folder: None
+    launch._measured(RunWriter.create(tmp_path, "trial", "launch"))
+    return launch
+
+
+def test_a_side_that_answers_nothing_is_blamed_and_named_wherever_the_generator_found_it(tmp_path):
+    station = Station({"rate": SideSilent("b", "sent 30")})
+    silent = "service answered no request in its slices: sent 30"
+    with pytest.raises(RunFailed, match=f"^side handler=workers: {silent}$"):
+        measured(tmp_path, station)
+    assert ("blame", "b", silent) in station.told
 
 
 def test_counters_and_memory_groups_are_written_of_each_side_that_has_some(tmp_path):

@@ -1,5 +1,6 @@
 """Command lines of the three generators, pinning, and what their exit codes mean."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import trial
 
 from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.generator import (
+    SideSilent,
     check_exit,
     check_load,
     check_slices,
@@ -210,8 +212,10 @@ def test_a_side_of_a_duet_that_answers_nothing_is_told_from_a_generator_that_fai
     with pytest.raises(RunFailed, match="^neither side answered a request: sent 64, connect"):
         check_slices(1, log, at_rate=True, urls=SIDES)
     log.write_text("no request was answered by http://127.0.0.1:2: sent 30\n")
-    with pytest.raises(RunFailed, match="^side b answered no request in its slices: sent 30$"):
+    with pytest.raises(SideSilent, match="^side b answered no request in its slices: sent 30$") as silent:
         check_slices(1, log, at_rate=True, urls=SIDES)
+    elsewhere = pickle.loads(pickle.dumps(silent.value))  # as it comes from another host
+    assert (elsewhere.side, elsewhere.fault) == ("b", "service answered no request in its slices: sent 30")
     log.write_text("no request was answered: Cannot assign requested address: sent 0, connect errors 64\n")
     with pytest.raises(RunFailed, match="^generator failed: exit 1: "):
         check_slices(1, log, at_rate=True, urls=SIDES)
