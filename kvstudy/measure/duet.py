@@ -229,7 +229,13 @@ class DuetLaunch:
         bench, load = self._bench, self._bench.comparison.loads[0]
         some, self._profile_note = self._service.start_profilers(self._profile)
         if some and not self._profile_note:
-            self._part(load, profile_loop(bench.comparison.comparing))
+            try:
+                self._part(load, profile_loop(bench.comparison.comparing))
+            except HostLost:
+                raise
+            except RunFailed as error:
+                self._profile_note = error.message
+                self._service.excuse_profiled()
         stopped = self._service.stop_profilers()
         self._profile_note = self._profile_note or stopped
         if not some and not self._profile_note:

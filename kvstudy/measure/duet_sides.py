@@ -41,7 +41,8 @@ class End:
 
 @dataclass
 class LiveSide:
-    """A side that is ready. ``file`` gives the path of a file of this side in the run folder."""
+    """A side that is ready. ``file`` gives the path of a file of this side in the run folder; ``is_gone``: it
+    ended while it was profiled."""
 
     name: str
     configuration: Configuration
@@ -49,6 +50,9 @@ class LiveSide:
     store: Path
     file: Callable[[str], Path]
     end: End = field(default_factory=End)
+    is_gone: bool = False
+    _logged_before: list[str] | None = None
+    _is_excused: bool = False
     _fault: str | None = None
     _stopped: bool = False
 
@@ -59,22 +63,36 @@ class LiveSide:
             self.end.died = True
             raise RunFailed(f"side {self.name}: {error.message}") from error
 
+    def begin_profile(self) -> None:
+        self._logged_before = self._log_errors()
+
+    def excuse_profile(self) -> None:
+        """What was measured before counts: neither its end nor what it has logged since is its fault."""
+        try:
+            self.live.check_alive("profile")
+        except RunFailed:
+            self.is_gone = True
+        self._is_excused, self.end.died = True, False
+
     def stop(self) -> str | None:
         """Why it did not end in order, or None; safe to call again. Notes what is known of it then."""
         if not self._stopped:
             self.end.rss_max_bytes = _rss_max_bytes(self.live.pids)
             fault = self.live.stop()
+            fault = None if self.is_gone else fault
             self._fault = f"side {self.name}: {fault}" if fault else None
             self.end.fault = self.end.fault or fault or ""
             self.end.store_bytes_after = size_of(self.store)
-            log = self.file("service.log")
-            self.end.log_errors = (
-                list(log_errors(log.read_text(encoding="utf-8", errors="replace")))[:LOG_ERRORS_KEPT]
-                if log.is_file()
-                else None
-            )
+            self.end.log_errors = self._logged_before if self._is_excused else self._log_errors()
             self._stopped = True
         return self._fault
+
+    def _log_errors(self) -> list[str] | None:
+        """None where it has no log."""
+        log = self.file("service.log")
+        if not log.is_file():
+            return None
+        return list(log_errors(log.read_text(encoding="utf-8", errors="replace")))[:LOG_ERRORS_KEPT]
 
 
 def launch_sides(

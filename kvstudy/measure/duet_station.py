@@ -123,6 +123,8 @@ class DuetStation(BaseStation):
 
     def start_profilers(self, events: tuple[str, ...]) -> tuple[bool, str | None]:
         """Of both sides. Whether one runs, and why not all that could be."""
+        for one in self._live.values():
+            one.begin_profile()
         try:
             for side, one in self._live.items():
                 if profiler := one.live.profiler:
@@ -131,6 +133,11 @@ class DuetStation(BaseStation):
         except RunFailed as error:
             return bool(self._attached), error.message
         return bool(self._attached), None
+
+    def excuse_profiled(self) -> None:
+        """Their profiled slices failed: nobody is to blame for that."""
+        for one in self._live.values():
+            one.excuse_profile()
 
     def stop_profilers(self) -> str | None:
         """Why there is not all of it."""
@@ -160,7 +167,7 @@ class DuetStation(BaseStation):
         """RunFailed when a side has lost what it acknowledged, or a program is another one by now."""
         self._artifacts.check_unchanged()
         for side, one in self._live.items():
-            if not one.configuration.spec.keeps_data:
+            if one.is_gone or not one.configuration.spec.keeps_data:
                 continue
             loads = [load.of(side) for load in self._comparison.loads]
             one.check_alive("check")
@@ -181,7 +188,7 @@ class DuetStation(BaseStation):
         return self._ends
 
     def evidence(self) -> dict[str, Evidence]:
-        return {side: one.live.evidence() for side, one in self._live.items()}
+        return {side: one.live.evidence() for side, one in self._live.items() if not one.is_gone}
 
     # ---- the generator's -------------------------------------------------------------------------------
 

@@ -10,11 +10,11 @@ import trial
 from memory_groups import can_make_groups
 from project import TINY_SLICES, UNDISTURBED
 
-from kvstudy.errors import RunFailed
+from kvstudy.errors import HostLost, RunFailed
 from kvstudy.measure import duet_part
 from kvstudy.measure.border_counters import Border, Used
 from kvstudy.measure.duet import DuetLaunch, load_during
-from kvstudy.measure.duet_part import Attended, Turn, part_of
+from kvstudy.measure.duet_part import Attended, Part, Turn, part_of
 from kvstudy.measure.generator import SideSilent
 from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.slice_times import SliceTimes
@@ -63,6 +63,12 @@ class Station:
             raise found
         return found
 
+    def start_profilers(self, _events):
+        return True, None
+
+    def stop_profilers(self):
+        return None
+
     def stop(self):
         return []
 
@@ -106,6 +112,24 @@ def test_a_side_that_answers_nothing_is_blamed_and_named_wherever_the_generator_
     with pytest.raises(RunFailed, match=f"^side handler=workers: {silent}$"):
         measured(tmp_path, station)
     assert ("blame", "b", silent) in station.told
+
+
+@pytest.mark.parametrize("why", ["side handler=workers: service died during get profile: signal 11"])
+def test_slices_of_a_profiler_that_fail_are_a_note_and_what_was_measured_before_counts(tmp_path, why):
+    station = Station(
+        {"rate": Part([slice_of(0, 1)], {"a": (), "b": ()}, {}, None), "profile": RunFailed(why)}
+    )
+    launch = measured(tmp_path, station, ("cpu",))
+    asked = [name for name, *_ in station.told]
+    assert asked.index("excuse_profiled") < asked.index("check") and "blame" not in asked
+    assert len(launch._rows) == 1
+    assert (launch._profile_note, launch._is_profiled) == (why, False)
+
+
+def test_a_host_that_is_lost_while_it_is_profiled_ends_the_launch(tmp_path):
+    station = Station({"rate": Part([], {"a": (), "b": ()}, {}, None), "profile": HostLost("host a is lost")})
+    with pytest.raises(HostLost):
+        measured(tmp_path, station, ("cpu",))
 
 
 def test_counters_and_memory_groups_are_written_of_each_side_that_has_some(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from kvstudy.errors import RunFailed
 from kvstudy.measure import duet_sides
-from kvstudy.measure.duet_sides import launch_sides
+from kvstudy.measure.duet_sides import LiveSide, launch_sides
 from kvstudy.plan.comparison import SIDES, Launch, comparisons
 from kvstudy.plan.experiment import Experiment
 
@@ -142,3 +142,45 @@ def test_a_fill_that_a_side_refuses_is_its_own_doing(tmp_path, monkeypatch):
             comparison, LAUNCHES[0], acts, acts, folder / "stores", folder, None, lambda *_: None, {}, ends
         )
     assert (ends["a"].fault, ends["b"].fault) == ("", "loadgen got unexpected answers: 507: 3")
+
+
+class Profiled:
+    """A live service that its profiler may end."""
+
+    pids = ()
+    fault = "service did not stop in order: signal=11"
+
+    def __init__(self):
+        self.is_alive = True
+
+    def check_alive(self, doing):
+        if not self.is_alive:
+            raise RunFailed(f"service died during {doing}: signal 11")
+
+    def stop(self):
+        return None if self.is_alive else self.fault
+
+
+def test_who_ends_while_it_is_profiled_is_not_to_blame_for_that_nor_for_what_it_logs_of_it(tmp_path):
+    live, log = Profiled(), tmp_path / "service.log"
+    side = LiveSide("one", None, live, tmp_path, lambda name: tmp_path / name)
+    log.write_text("ERROR: cannot open the cache\n")
+    side.begin_profile()
+    live.is_alive = False
+    log.write_text(log.read_text() + "ERROR: broken pipe\n")
+    with pytest.raises(RunFailed):
+        side.check_alive("get profile")
+    side.excuse_profile()
+    assert (side.is_gone, side.stop()) == (True, None)
+    assert (side.end.died, side.end.fault) == (False, "")
+    assert side.end.log_errors == ["ERROR: cannot open the cache"]
+
+
+def test_who_is_alive_when_the_profile_fails_still_has_to_stop_in_order(tmp_path):
+    live = Profiled()
+    side = LiveSide("one", None, live, tmp_path, lambda name: tmp_path / name)
+    side.begin_profile()
+    side.excuse_profile()
+    live.is_alive = False
+    assert not side.is_gone and side.stop() == f"side one: {Profiled.fault}"
+    assert side.end.fault == Profiled.fault
