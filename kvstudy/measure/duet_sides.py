@@ -174,18 +174,25 @@ def filled(comparison: Comparison, side: str) -> Configuration:
 
 
 def store_of(comparison: Comparison, side: str) -> Configuration:
-    """By whom the side's store is filled. Two of our service get copies of one store, filled by side a's
-    build, where their options lay the same on disk: how two fills happened to flush and compact would
-    otherwise be a difference that stays in all launches."""
+    """By whom the side's store is filled. Two of our service, or of one command, get copies of one store,
+    filled by side a, where their options lay the same on disk: how two fills happened to flush and compact
+    would otherwise be a difference that stays in all launches."""
     own, first = filled(comparison, side), filled(comparison, SIDES[0])
-    ours = all(one.fill and one.spec.is_ours and one.spec.keeps_data for one in (own, first))
-    if comparison.comparing.own_fills or not ours:
+    are_restored = all(one.fill and one.spec.is_restored for one in (own, first))
+    if comparison.comparing.own_fills or not are_restored:
+        return own
+    if not (own.spec.is_ours and first.spec.is_ours) and _nameless(own) != _nameless(first):
         return own
     return (
         first
         if fill_identity(replace(own, subject=None)) == fill_identity(replace(first, subject=None))
         else own
     )
+
+
+def _nameless(one: Configuration) -> dict:
+    """Its subject, whatever it is called."""
+    return (one.spec.facts or {}) | {"name": None}
 
 
 def chosen_ports(asked: int, address: str = LOOPBACK) -> tuple[int, int]:

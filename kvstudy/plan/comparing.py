@@ -68,7 +68,8 @@ class Comparing(Part):
     ``closed_pairs``: slice pairs of each launch at the rate and in a closed loop; ``closed_pairs: 0`` leaves
     the closed loop out. ``gap``: each one between two slices is drawn between these, so that slices are not
     in step with what comes back in time. ``own_fills``: each side's store is filled by its own build, where
-    the builds lay data out in another way; otherwise both get copies of one.
+    the builds lay data out in another way; otherwise two builds, or two sides of one command, get copies of
+    one.
     ``profile``: what async-profiler samples, in slices of their own of the first launch."""
 
     baseline: dict[str, str | int | float] | None = None

@@ -8,7 +8,7 @@ import pytest
 
 from kvstudy.errors import RunFailed
 from kvstudy.measure import duet_sides
-from kvstudy.measure.duet_sides import LiveSide, launch_sides
+from kvstudy.measure.duet_sides import LiveSide, launch_sides, store_of
 from kvstudy.plan.comparison import SIDES, Launch, comparisons
 from kvstudy.plan.experiment import Experiment
 
@@ -124,6 +124,18 @@ def test_a_side_in_a_memory_group_has_to_pay_for_its_pages_though_the_other_has_
         comparison = replace(comparison, loads=(replace(load, **{limited: one}),))
     acts_of(comparison, LAUNCHES[0], tmp_path / "run")
     assert sorted(store.name for store in forgotten) == (["1", "2"] if limited else [])
+
+
+@pytest.mark.parametrize(
+    ("change", "own_fills", "is_shared"),
+    [({}, False, True), ({}, True, False), ({"command": ["other", "{port}", "{dir}"]}, False, False)],
+)
+def test_two_sides_of_one_command_begin_with_copies_of_one_store(tmp_path, change, own_fills, is_shared):
+    kept = {"command": ["server", "{port}", "{dir}"], "fill": "directory"}
+    one, other = (side | kept for side in TWO_COMMANDS)
+    sides = {"subject": [one, other | change], "compare": {"own_fills": own_fills}}
+    comparison = compared(tmp_path, sides)
+    assert (store_of(comparison, "b") == store_of(comparison, "a")) == is_shared
 
 
 def test_a_fill_that_a_side_refuses_is_its_own_doing(tmp_path, monkeypatch):
