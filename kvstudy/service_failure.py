@@ -34,6 +34,11 @@ def is_under_load(outcome: str) -> bool:
     return is_of_service(outcome) and not _BEFORE_LOAD.match(outcome)
 
 
+def was_never_started(message: str) -> bool:
+    """``message``: of the error, without what stands before it in an outcome."""
+    return re.match(rf"service {_NEVER_STARTED}", message) is not None
+
+
 def is_interrupted(outcome: str) -> bool:
     """By who measures."""
     return outcome.startswith(INTERRUPTED)

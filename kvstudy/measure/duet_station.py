@@ -5,10 +5,11 @@ A launch (duet.py) says what is to be done; a station does it where it stands. O
 says in one line what went wrong, and ``ends`` whose doing it was.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.host import Here
@@ -43,6 +44,8 @@ from kvstudy.record.duet import generator_file, side_file
 from kvstudy.subject.evidence.profiler import AttachedProfiler, cpu_engine
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.subject.protocol import Evidence
+
+T = TypeVar("T")
 
 
 class DuetStation(BaseStation):
@@ -114,8 +117,7 @@ class DuetStation(BaseStation):
         )
 
     def check_alive(self, doing: str) -> None:
-        for one in self._live.values():
-            one.check_alive(doing)
+        _of_each(self._live.values(), lambda one: one.check_alive(doing))
 
     def blame(self, side: str, fault: str) -> None:
         """For what was found of a side where its generator is."""
@@ -166,19 +168,24 @@ class DuetStation(BaseStation):
     def check(self, samples: Mapping[str, list[dict]]) -> None:
         """RunFailed when a side has lost what it acknowledged, or a program is another one by now."""
         self._artifacts.check_unchanged()
-        for side, one in self._live.items():
-            if one.is_gone or not one.configuration.spec.keeps_data:
-                continue
-            loads = [load.of(side) for load in self._comparison.loads]
-            one.check_alive("check")
-            with name_side(one.name), record_fault(one.end):
-                found = check_sample(one.live.url, loads, samples[side], self._launch.seed)
-            one.end.data_check = asdict(found) if found else None
-            if found and found.missing + found.wrong:
-                raise RunFailed(
-                    f"side {one.name} lost data: sampled={found.sampled} missing={found.missing} "
-                    f"wrong={found.wrong}"
-                )
+        _of_each(
+            [(side, one) for side, one in self._live.items() if not one.is_gone],
+            lambda live: self._check_data(*live, samples[live[0]]),
+        )
+
+    def _check_data(self, side: str, one: LiveSide, sample: list[dict]) -> None:
+        if not one.configuration.spec.keeps_data:
+            return
+        loads = [load.of(side) for load in self._comparison.loads]
+        one.check_alive("check")
+        with name_side(one.name), record_fault(one.end):
+            found = check_sample(one.live.url, loads, sample, self._launch.seed)
+        one.end.data_check = asdict(found) if found else None
+        if found and found.missing + found.wrong:
+            raise RunFailed(
+                f"side {one.name} lost data: sampled={found.sampled} missing={found.missing} "
+                f"wrong={found.wrong}"
+            )
 
     def stop(self) -> list[str]:
         """Ends both; of those that did not end in order, why."""
@@ -251,3 +258,15 @@ class DuetStation(BaseStation):
 
     def _recording(self, side: str) -> Path:
         return self._live[side].file("profile.jfr").resolve()
+
+
+def _of_each(sides: Iterable[T], work: Callable[[T], None]) -> None:
+    """Also of the second where the first fails: both may have. Raises the first failure."""
+    failed = []
+    for one in sides:
+        try:
+            work(one)
+        except RunFailed as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]

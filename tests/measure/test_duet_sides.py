@@ -1,14 +1,17 @@
-"""Which side of a duet comes first in what is done to both, without starting any."""
+"""Which side of a duet comes first in what is done to both, and which is to blame, without starting any."""
 
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from kvstudy.errors import RunFailed
-from kvstudy.measure import duet_sides
+from kvstudy.measure import duet_sides, duet_station
+from kvstudy.measure.data_check import DataCheck
 from kvstudy.measure.duet_sides import LiveSide, launch_sides, store_of
+from kvstudy.measure.duet_station import DuetStation
 from kvstudy.plan.comparison import SIDES, Launch, comparisons
 from kvstudy.plan.experiment import Experiment
 
@@ -156,10 +159,48 @@ def test_a_fill_that_a_side_refuses_is_its_own_doing(tmp_path, monkeypatch):
     assert (ends["a"].fault, ends["b"].fault) == ("", "loadgen got unexpected answers: 507: 3")
 
 
+@pytest.mark.parametrize(
+    ("why", "is_its_own"),
+    [
+        ("service was not ready in time: timeout=60s: it said nothing", True),
+        ("service cannot have its port: port 40123: address already in use", False),
+        ("service cannot be limited to its memory: no controller", False),
+    ],
+)
+def test_what_keeps_a_side_from_being_started_is_not_its_own_doing(tmp_path, monkeypatch, why, is_its_own):
+    def refuses(_service, _place):
+        raise RunFailed(why)
+
+    monkeypatch.setattr(Service, "launch", refuses)
+    comparison, ends = compared(tmp_path, {"subject": TWO_COMMANDS}), {}
+    acts, folder = Acts(comparison), tmp_path / "run"
+    folder.mkdir()
+    with pytest.raises(RunFailed, match=f"^side subject=one: {why}"):
+        launch_sides(
+            comparison, LAUNCHES[0], acts, acts, folder / "stores", folder, None, lambda *_: None, {}, ends
+        )
+    assert ends["a"].fault == (why if is_its_own else "")
+
+
+def test_of_two_sides_that_lose_data_both_are_found_whichever_was_started_first(monkeypatch):
+    lost = DataCheck(200, 3, 0, 200)
+    monkeypatch.setattr(duet_station, "check_sample", lambda *_: lost)
+    keeping = SimpleNamespace(spec=SimpleNamespace(keeps_data=True))
+    station = DuetStation.__new__(DuetStation)
+    station._artifacts = SimpleNamespace(check_unchanged=lambda: None)
+    station._comparison, station._launch = SimpleNamespace(loads=()), LAUNCHES[0]
+    station._live = {
+        side: LiveSide(name, keeping, Profiled(), None, None) for side, name in (("b", "other"), ("a", "one"))
+    }
+    with pytest.raises(RunFailed, match="^side other lost data: sampled="):
+        station.check({side: [] for side in SIDES})
+    assert [station._live[side].end.data_check["missing"] for side in SIDES] == [3, 3]
+
+
 class Profiled:
     """A live service that its profiler may end."""
 
-    pids = ()
+    url, pids = "http://127.0.0.1:1", ()
     fault = "service did not stop in order: signal=11"
 
     def __init__(self):
