@@ -31,7 +31,7 @@ from kvstudy.subject.evidence.process import cpu_is_quiet, is_jvm, listeners, me
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.jdk import Jdk, find_jdk
-from kvstudy.subject.launched import Launched, how_it_ended
+from kvstudy.subject.launched import Launched, check_free, how_it_ended
 from kvstudy.subject.protocol import LOOPBACK, Evidence, Place
 
 PROBE_TIMEOUT_S = 1.0
@@ -142,7 +142,7 @@ class Command:
 
     def launch(self, place: Place) -> "LiveCommand":
         port = place.port or free_port(place.address)
-        _check_free(port, place.address)
+        check_free(port, place.address)
         words, environment = self._prepared(place, port)
         place.file("service.cmd").write_text(command_text(words, environment), encoding="utf-8")
         adoption, ready = Adoption(), self.spec.ready
@@ -383,15 +383,6 @@ def _of_class_path(path: Path) -> Iterator[Path]:
 def free_port(host: str = LOOPBACK) -> int:
     with socket.create_server((host, 0)) as server:
         return server.getsockname()[1]
-
-
-def _check_free(port: int, host: str) -> None:
-    try:
-        socket.create_server((host, port)).close()
-    except OSError as error:
-        raise RunFailed(
-            f"service cannot have its port: port {port}: {os.strerror(error.errno or 0).lower()}"
-        ) from error
 
 
 def _left(pids: list[int]) -> str:

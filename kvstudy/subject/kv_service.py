@@ -24,7 +24,7 @@ from kvstudy.subject.evidence import jvm
 from kvstudy.subject.evidence.process import cpu_is_quiet
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.jdk import Jdk
-from kvstudy.subject.launched import Launched, how_it_ended
+from kvstudy.subject.launched import Launched, check_free, how_it_ended
 from kvstudy.subject.protocol import LOOPBACK, Evidence, Place
 from kvstudy.units import parse_size_bytes
 
@@ -95,6 +95,7 @@ class OurProgram:
         ]
 
     def launch(self, place: Place) -> "LiveProgram":
+        check_free(place.port, place.address)
         command = self.command(place)
         place.file("service.cmd").write_text(command_text(command, {}), encoding="utf-8")
         launched = Launched(

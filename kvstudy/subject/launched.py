@@ -5,7 +5,9 @@ address. Anything else that a process does instead (it ends, it says nothing, it
 and nothing is left running.
 """
 
+import os
 import re
+import socket
 import subprocess
 import threading
 from collections import deque
@@ -201,6 +203,16 @@ class Launched:
                     self._said.append(text)
         except ValueError:
             pass  # closed while being read: the service was stopped
+
+
+def check_free(port: int, host: str) -> None:
+    """RunFailed where another program has it."""
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        raise RunFailed(
+            f"service cannot have its port: port {port}: {os.strerror(error.errno or 0).lower()}"
+        ) from error
 
 
 def _size(file: Path) -> int:

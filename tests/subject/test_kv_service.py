@@ -1,5 +1,6 @@
 """Our own two programs: the command line that each is started with."""
 
+import socket
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,6 +93,13 @@ def test_two_services_of_one_run_write_files_of_their_own():
         "filename=/run/a.service.jfr," in recordings[0],
         "filename=/run/b.service.jfr," in recordings[1],
     ] == [True, True]
+
+
+def test_a_port_that_another_program_has_is_said_before_it_is_started():
+    with socket.create_server((PLACE.address, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(RunFailed, match=f"^service cannot have its port: port {port}: address already"):
+            service().launch(replace(PLACE, port=port))
 
 
 def test_empty_server_takes_only_a_port():
