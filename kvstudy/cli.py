@@ -348,7 +348,7 @@ def compare(
     The sides are two builds, or the two values of a factor of each FILE (its key `compare` may choose them).
     Each launch is sealed under data/raw; Ctrl-C keeps what is sealed."""
     from kvstudy.measure.compare import compare as measured
-    from kvstudy.measure.duet_table import table_lines
+    from kvstudy.measure.duet_table import none_counts, table_lines
     from kvstudy.measure.quiet import Patience
     from kvstudy.plan.comparison import changed, comparisons
     from kvstudy.plan.refusal import naming
@@ -391,11 +391,8 @@ def compare(
                     f"no launch was completed; the first: {duet.launches[0].facts['outcome']}",
                     f"see {duet.launches[0].path}",
                 )
-            if duet.launches and not duet.answering:
-                raise KvstudyError(
-                    f"no launch counts, of {len(duet.launches)}: others used the machine",
-                    "when it is quiet: the same command with --resume --patience 30m",
-                )
+            if duet.launches and not duet.found.counted:
+                raise KvstudyError(*none_counts(duet.found, duet.launches[-1]))
         except KvstudyError as error:
             if len(all_of_it) == 1:
                 raise

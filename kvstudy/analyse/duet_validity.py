@@ -29,7 +29,7 @@ GROWN_APART_MAX = 0.02  # by so much more may one side have been written to at o
 # of the machine's, by both sides together: above it the kernel begins to take the files from its cache
 MEMORY_MAX_SHARE = 0.8
 COMPILERS_MAX_SHARE = 0.1  # of a side's CPU: above it code is compared that is still interpreted in part
-COMPILERS = "compilers_done"
+COMPILERS, QUIET = "compilers_done", "machine_quiet"
 ALIVE, ORDERLY, LOG, DATA, ANSWERS, RATE = (
     "alive",
     "orderly",
@@ -275,11 +275,11 @@ def _undisturbed(run: SealedRun) -> Check:
     required = "host and other programs left the CPU alone"
     load = run.machine.get("load_during")
     if not load:
-        return Check("machine_quiet", WARN, "not recorded", required)
+        return Check(QUIET, WARN, "not recorded", required)
     seen = disturbance(load)
     if not seen and "foreign_cpu_share_mean" not in load:
-        return Check("machine_quiet", WARN, "host quiet; other programs not recorded", required)
-    return _verdict("machine_quiet", seen is None, seen or "quiet", required)
+        return Check(QUIET, WARN, "host quiet; other programs not recorded", required)
+    return _verdict(QUIET, seen is None, seen or "quiet", required)
 
 
 def _clock(run: SealedRun) -> Check | None:

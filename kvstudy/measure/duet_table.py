@@ -3,11 +3,13 @@
 import json
 import math
 
+import pandas as pd
+
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.looks import FIRST_LOOK, LAST_LOOK
 from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.comparison.words import SAME
-from kvstudy.analyse.duet_validity import COMPILERS
+from kvstudy.analyse.duet_validity import COMPILERS, QUIET
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.validity import FAIL, PASS
 from kvstudy.record.run_folder import SealedRun
@@ -48,10 +50,21 @@ def outcome_of(found: Duet | None, run: SealedRun) -> str:
     """Of a launch that was just sealed: its outcome, and why it does not count where it does not."""
     if run.facts["outcome"] != "completed" or found is None:
         return run.facts["outcome"]
+    failed = _failed_checks(found)
+    why = _told(failed[failed["run_id"] == run.run_id])
+    return "completed" + (f", but does not count: {why}" if why else "")
+
+
+def _failed_checks(found: Duet) -> pd.DataFrame:
     checks = found.tables.duet_validity
-    failed = checks[(checks["run_id"] == run.run_id) & (checks["verdict"] == FAIL)]
-    why = [f"{row.check}: {row.observed[:OBSERVED_TOLD]}" for row in failed.itertuples()][:CHECKS_TOLD]
-    return "completed" + (f", but does not count: {'; '.join(why)}" if why else "")
+    return checks[checks["verdict"] == FAIL]
+
+
+def _told(failed: pd.DataFrame) -> str:
+    """Of one launch."""
+    return "; ".join(
+        [f"{row.check}: {row.observed[:OBSERVED_TOLD]}" for row in failed.itertuples()][:CHECKS_TOLD]
+    )
 
 
 def table_lines(found: Duet | None, over: str, markdown: bool = False) -> list[str]:
@@ -170,13 +183,30 @@ def _compiling(found: Duet) -> list[str]:
 
 def _left_out(found: Duet) -> list[str]:
     """Launches that do not count are counted all the same."""
+    words = _by_whom(found)
+    return [f"  launches that do not count: {words}"] if words else []
+
+
+def _by_whom(found: Duet) -> str:
     words = [f"{found.outside} disturbed or failed from outside"] if found.outside else []
     words += [
         f"{count} failed by {name}"
         for count, name in ((found.lost.a, found.a), (found.lost.b, found.b))
         if count
     ]
-    return [f"  launches that do not count: {', '.join(words)}"] if words else []
+    return ", ".join(words)
+
+
+def none_counts(found: Duet, last: SealedRun) -> tuple[str, str]:
+    """What to say where no launch counts, and what to do. ``last``: of its launches."""
+    none = f"no launch counts, of {len(found.tables.duets)}"
+    failed = _failed_checks(found)
+    if set(failed["check"]) == {QUIET}:
+        return f"{none}: others used the machine", (
+            "when it is quiet: the same command with --resume --patience 30m"
+        )
+    why = _told(failed[failed["run_id"] == last.run_id])
+    return f"{none}: {_by_whom(found)}; the last one: {why}", f"see {last.path}"
 
 
 def _launches(count: int, more: str = "") -> str:

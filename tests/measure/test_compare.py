@@ -360,6 +360,19 @@ def test_a_duet_of_which_no_launch_counts_does_not_end_as_if_it_had_an_answer(pr
     ]
 
 
+def test_a_duet_of_which_a_side_spoiled_every_launch_does_not_end_as_if_it_had_an_answer(
+    project, sealed, monkeypatch, capsys
+):
+    ends = {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: no disk"])}
+    launches = [sealed(1, ends=ends), sealed(2, ends=ends)]
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project.root))
+    monkeypatch.setattr(
+        compare, "compare", lambda one, *_, **__: compare.DuetInProgress(one, "c0ffee", launches, "over")
+    )
+    assert exit_code_of(["compare", str(experiment(project, **EMPTY_SIDES))]) == 1
+    assert "no launch counts, of 2: 2 failed by change; the last one: log_clean_b" in capsys.readouterr().err
+
+
 def test_ctrl_c_keeps_what_is_sealed_and_resume_goes_on_with_the_next_launch(project):
     # Longer slices than others': in 80 ms of both of a side's the generator may have no processor here.
     path = experiment(project, compare={"counted": "250ms"}, **EMPTY_SIDES)

@@ -14,7 +14,7 @@ from kvstudy.analyse.comparison.location import typical_launch
 from kvstudy.analyse.comparison.looks import LAST_LOOK
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME, SLOWER
 from kvstudy.analyse.duets import duet_of
-from kvstudy.measure.duet_table import nothing_to_come, progress_lines, table_lines, undecided
+from kvstudy.measure.duet_table import none_counts, nothing_to_come, progress_lines, table_lines, undecided
 from kvstudy.record.run_folder import sealed_runs
 
 
@@ -171,3 +171,24 @@ def test_one_launch_and_one_measure_are_told_as_one(found):
 def test_one_launch_without_any_value_counts(found):
     duet = found(launches=1, parts={("put", "rate"): slices(3)})
     assert table_lines(duet, "over") == ["1 launch counts, but none gives a value: over"]
+
+
+QUIET_ELSE = {"load_during": {"steal_share_mean": 0.5}}
+LOGS = {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: no disk"])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "hint"),
+    [
+        ({"machine": QUIET_ELSE}, "others used the machine", "when it is quiet: the same command with "),
+        ({"ends": LOGS}, "2 failed by change; the last one: log_clean_b: ERROR: no disk", "see /"),
+        (
+            {"machine": {"memory_bytes": 300 << 20}},
+            "2 disturbed or failed from outside; the last one: memory: 133%",
+            "see /",
+        ),
+    ],
+)
+def test_where_no_launch_counts_it_is_said_whose_doing_that_was(tmp_path, found, changes, message, hint):
+    told = none_counts(found(2, **changes), sealed_runs(tmp_path)[-1])
+    assert told[0] == f"no launch counts, of 2: {message}" and told[1].startswith(hint)
