@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, pairwise
 from pathlib import Path
 from signal import Signals
 
@@ -40,7 +39,7 @@ ENDED_WELL = "service ended before it was ready: exit=0"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
 DIGESTED_MAX_BYTES = 256 << 20  # of a larger file its size and time
 CODE = (".jar", ".war", ".py", ".js", ".mjs", ".rb", ".php", ".pl", ".lua", ".sh", ".dll")
-CLASS_PATHS = ("-cp", "-classpath", "--class-path", "-p", "--module-path")
+CLASS_PATHS = ("-cp", "-classpath", "--class-path", "-p", "--module-path", "CLASSPATH")
 _BETWEEN_FILES = re.compile(r"[\s:;,=@'\"]+")  # in --config=FILE, a class path, a line for a shell
 # Elsewhere an ordinary user is not told who holds a port, also of his own processes.
 CAN_SEE_PORTS = sys.platform == "linux"
@@ -85,9 +84,10 @@ class Command:
 
     @cached_property
     def digest(self) -> str:
-        """Of its words, and of the files that they name: its program, those of a class path, of
-        ``--config=FILE``, of a line for a shell; of ``needs`` and of its own files. What a program finds by
-        itself (modules of an interpreter) is seen only where ``needs`` names it."""
+        """Of its words, and of the files that they and its environment name: its program, those of a class
+        path, of ``--config=FILE``, of a line for a shell, the code of a folder that it is started with; of
+        ``needs`` and of its own files. What a program finds by itself (modules of an interpreter) is seen
+        only where ``needs`` names it."""
         digest = hashlib.sha256(json.dumps(self.spec.facts, sort_keys=True).encode())
         for path in self._files_named():
             with suppress(OSError):
@@ -101,40 +101,59 @@ class Command:
 
     @cached_property
     def watched(self) -> tuple[Path, ...]:
-        """What it is, and not what it may write: its program, the first file that its words name where that
-        is code, and its class path."""
-        words = [self._program or "", *map(self._of_project, self.spec.command[1:])]
-        first = next((path for word in words[1:] if (path := self.root / word).is_file()), None)
-        code = [path for path in (Path(words[0]), first) if path and _is_code(path)]
+        """What it is, and not what it may write: its program, the code that it names, and its class path."""
+        program = Path(self._program or "")
+        first = self._first_named
+        code = [path for path in (program, first) if path and _is_code(path)]
+        named = (path for path in self._files_named() if path.suffix in CODE)
         class_path = (
-            _of_class_path(piece)
-            for before, word in pairwise(words)
-            if before in CLASS_PATHS
-            for piece in self._pieces(word)
+            path for text, is_class_path in self._given() if is_class_path for path in self._class_path(text)
         )
-        return tuple(dict.fromkeys([*code, *chain.from_iterable(class_path)]))
-
-    def _pieces(self, word: str) -> list[Path]:
-        """What may be files of it: itself, else what stands between blanks, commas and the like."""
-        whole = self.root / word
-        return [whole] if whole.is_file() else [self.root / one for one in _BETWEEN_FILES.split(word) if one]
+        return tuple(dict.fromkeys([*code, *named, *class_path]))
 
     @property
     def named(self) -> tuple[Path, ...]:
         return tuple(self._files_named())
 
     def _files_named(self) -> Iterator[Path]:
-        before = ""
-        for word in [self._program or "", *map(self._of_project, self.spec.command[1:])]:
-            for piece in self._pieces(word):
-                if before in CLASS_PATHS:
-                    yield from _of_class_path(piece)
-                elif piece.is_file():
-                    yield piece
-            before = word
+        for text, is_class_path in self._given():
+            if is_class_path:
+                yield from self._class_path(text)
+            else:
+                yield from (piece for piece in self._pieces(text) if piece.is_file())
         for needed in self.spec.needs or []:
             yield from _files_of(Path(shutil.which(needed) or self._template(needed)))
         yield from (self._template(template) for template in (self.spec.files or {}).values())
+        if (first := self._first_named) and first.is_dir():  # as of node app
+            yield from (path for path in _files_of(first) if path.suffix in CODE)
+
+    def _given(self) -> Iterator[tuple[str, bool]]:
+        """Its program, its words, also those behind an equals sign, and the values of its environment; of
+        each whether it is a class path."""
+        before = ""
+        for word in [self._program or "", *map(self._of_project, self.spec.command[1:])]:
+            option, _, value = word.partition("=")
+            yield (value, True) if option in CLASS_PATHS and value else (word, before in CLASS_PATHS)
+            before = word
+        for name, value in (self.spec.environment or {}).items():
+            yield self._of_project(value), name in CLASS_PATHS
+
+    @property
+    def _first_named(self) -> Path | None:
+        """The first file, or folder of the project, that is a word of it."""
+        words = (self.root / self._of_project(word) for word in self.spec.command[1:])
+        return next(
+            (path for path in words if path.is_file() or (path.is_dir() and self.root in path.parents)), None
+        )
+
+    def _pieces(self, word: str) -> list[Path]:
+        """What may be files of it: itself, else what stands between blanks, commas and the like."""
+        whole = self.root / word
+        return [whole] if whole.is_file() else [self.root / one for one in _BETWEEN_FILES.split(word) if one]
+
+    def _class_path(self, text: str) -> Iterator[Path]:
+        for piece in self._pieces(text):
+            yield from _of_class_path(piece)
 
     @property
     def versions(self) -> dict[str, str]:

@@ -456,6 +456,41 @@ def test_the_digest_follows_what_a_command_names_within_its_words_and_what_it_ne
         before = now
 
 
+NAMED = [
+    (["sh", "start.sh", "app/app.jar", "{port}"], {}, "app/app.jar"),
+    (["sh", "-c", "exec java -jar app/app.jar --port {port}"], {}, "app/app.jar"),
+    (["sh", "start.sh", "{port}"], {"APP": "{root}/app/app.jar"}, "app/app.jar"),
+    (["java", "Main", "{port}"], {"CLASSPATH": "lib/x.jar:{root}/classes"}, "classes/Main.class"),
+    (["env", "CLASSPATH=classes", "java", "Main", "{port}"], {}, "classes/Main.class"),
+    (["java", "--class-path=classes", "Main", "{port}"], {}, "classes/Main.class"),
+    (["java", "--module-path=lib:mods", "-m", "own", "{port}"], {}, "mods/own/module-info.class"),
+    (["node", "app", "{port}"], {}, "app/src/main.js"),
+]
+
+
+@pytest.mark.parametrize(("words", "environment", "file"), NAMED)
+def test_code_is_digested_and_watched_wherever_a_command_names_it(place, words, environment, file):
+    """Else what is built anew would be pooled with what ran before."""
+    (place.folder / "start.sh").write_text("exec java -jar $APP")
+    path = place.folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("1")
+    before = command(place, command=words, environment=environment)
+    assert path in before.watched
+    digest = before.digest
+    path.write_text("2")
+    assert command(place, command=words, environment=environment).digest != digest
+
+
+def test_what_a_command_may_write_below_a_folder_that_it_names_is_none_of_its_code(place):
+    (place.folder / "app").mkdir()
+    before = command(place, command=["node", "app", "{port}"])
+    digest = before.digest
+    (place.folder / "app" / "access.log").write_text("GET /")
+    after = command(place, command=["node", "app", "{port}"])
+    assert after.digest == digest and not any(path.suffix == ".log" for path in after.watched)
+
+
 def test_a_needed_file_that_is_not_there_is_said_before_anything_is_started(place):
     with pytest.raises(ToolMissing, match="^no such file: ./app: needed by subject foreign\n  needs names"):
         command(place, name="foreign", needs=["./app"]).check(profiled=False)
