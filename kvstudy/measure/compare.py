@@ -41,6 +41,7 @@ from kvstudy.measure.on_hosts import crews_on, duet_station_there, over_a_networ
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk
 from kvstudy.measure.quiet import Patience
+from kvstudy.measure.script import script_digest
 from kvstudy.plan.comparison import SIDES, Comparison
 from kvstudy.plan.run_plan import Plan as RunPlan
 from kvstudy.plan.run_plan import PlannedRun
@@ -336,20 +337,17 @@ def digests_of(crew: Crew) -> dict[str, str | None]:
 
 def conditions_of(comparison: Comparison, root: Path, crew: Crew) -> dict[str, str]:
     """What launches have in common beside programs and options: the scripts as they are written, the JDK, the
-    machine; on several hosts which these are."""
-    workloads = workloads_root(root)
+    machine and whether its processors sleep; on several hosts which these are."""
+    workloads, wanted = workloads_root(root), comparison.experiment.awake
     scripts = {
-        path
+        load.workload: script_digest(script_path(load.a, workloads), workloads, load.a.fill is not None)
         for load in comparison.loads
-        for path in [*script_path(load.a, workloads).parent.glob("*.lua"), *workloads.glob("*.lua")]
     }
-    text = hashlib.sha256()
-    for path in sorted(scripts):
-        text.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     service = crew.service.station
     known = service.machine_facts() | service.disk_facts() if crew.sees_service else {}
     conditions = {
-        "scripts": text.hexdigest()[:16],
+        "scripts": json.dumps(scripts, sort_keys=True),
+        "awake": json.dumps([_is_awake(member, wanted) for member in crew.members]),
         "jdk": service.jdk(),
         "machine": machine_identity(known),
     }
@@ -362,6 +360,10 @@ def conditions_of(comparison: Comparison, root: Path, crew: Crew) -> dict[str, s
         which = machine_ids(crew.machines, crew.machines).values()
         conditions["hosts"] = json.dumps([crew.service.host.name, *loaded_by, *which], sort_keys=True)
     return conditions
+
+
+def _is_awake(member: Member, wanted: awake.Wanted) -> bool:
+    return wanted is not False and member.station.awake_note(wanted) is None
 
 
 def check_digests(comparison: Comparison, digests: dict[str, str | None]) -> None:

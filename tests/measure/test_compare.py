@@ -25,7 +25,7 @@ from kvstudy.analyse.duets import duet_of
 from kvstudy.cli import exit_code_of
 from kvstudy.errors import ExperimentError
 from kvstudy.hosts.local import LocalHost
-from kvstudy.measure import compare, machine
+from kvstudy.measure import awake, compare, machine
 from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.duet_station import DuetStation
 from kvstudy.measure.duet_table import MEASURE_NAMES
@@ -138,8 +138,34 @@ def test_a_changed_script_is_another_question_and_a_side_without_a_digest_is_not
     script.write_text(script.read_text() + "-- other\n")
     after = compare.conditions_of(one, project.root, crew_of(project, one))
     assert {name for name in before if before[name] != after[name]} == {"scripts"}
+    (script.parent / "aside.lua").write_text("-- which no load requires")
+    assert compare.conditions_of(one, project.root, crew_of(project, one)) == after
     with pytest.raises(ExperimentError, match="--resume cannot know whether side heap=64m"):
         compare.check_digests(one, {"a": "0123", "b": None})
+
+
+def test_a_changed_module_below_a_script_of_one_s_own_is_another_question(project, monkeypatch):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project.root))
+    own, module = (project.root / "my" / name for name in ("own.lua", "lib/util.lua"))
+    module.parent.mkdir(parents=True)
+    own.write_text('local util = require "lib.util"')
+    module.write_text("-- one")
+    one = of(project, **EMPTY_SIDES | {"workload": {"script": "my/own.lua"}, "method": "GET"})
+    before = compare.conditions_of(one, project.root, crew_of(project, one))
+    module.write_text("-- other")
+    after = compare.conditions_of(one, project.root, crew_of(project, one))
+    assert {name for name in before if before[name] != after[name]} == {"scripts"}
+
+
+def test_launches_of_before_the_processors_could_sleep_are_of_another_duet(project, monkeypatch):
+    one = of(project, **EMPTY_SIDES)
+
+    def found(why: str | None) -> dict[str, str]:
+        monkeypatch.setattr(awake, "problem", lambda _device: why)
+        return compare.conditions_of(one, project.root, crew_of(project, one))
+
+    before, after = found(None), found("no permission")
+    assert {name for name in before if before[name] != after[name]} == {"awake"}
 
 
 @pytest.mark.parametrize("fact", ["governor", "transparent_hugepage", "mount_options", "swap_bytes"])
