@@ -8,7 +8,7 @@ import pandas as pd
 from kvstudy.analyse.comparison import launches
 from kvstudy.analyse.comparison.looks import FIRST_LOOK, LAST_LOOK
 from kvstudy.analyse.comparison.stopping import MeasureResult
-from kvstudy.analyse.comparison.words import SAME
+from kvstudy.analyse.comparison.words import SAME, findable_limit
 from kvstudy.analyse.duet_validity import COMPILERS, QUIET
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.validity import FAIL, PASS
@@ -29,6 +29,7 @@ MEASURE_NAMES = {
 }
 _LOOPS = {"rate": "at the rate", "closed": "closed loop"}
 OBSERVED_TOLD = 80  # letters
+DIGITS, DIGITS_MOST = 3, 6  # of a ratio
 CHECKS_TOLD = 2  # of one launch; the page has them all
 # Checks that say why a launch gives no value, and what stands before what they saw.
 _MARKS = {"generator_not_saturated": "", "rounds_kept": "rounds kept: "}
@@ -111,11 +112,23 @@ def _rows(found: Duet) -> list[list[str]]:
             _value(one.a, one.measure),
             _value(one.b, one.measure),
             f"{one.ratio:.3f}",
-            "" if math.isnan(one.low) else f"[{one.low:.3f}, {one.high:.3f}]",
+            "" if math.isnan(one.low) else _interval(one.low, one.high),
             _answer(one),
         ]
         for one in found.results
     ]
+
+
+def _interval(low: float, high: float) -> str:
+    """With so many digits that no end is written as 1 that is not: a word rests on the side of 1 that it lies
+    on."""
+    needed = (
+        digits
+        for digits in range(DIGITS, DIGITS_MOST)
+        if all(end == 1 or round(end, digits) != 1 for end in (low, high))
+    )
+    digits = next(needed, DIGITS_MOST)
+    return f"[{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def _answer(one: MeasureResult) -> str:
@@ -126,8 +139,8 @@ def _answer(one: MeasureResult) -> str:
         return f"{one.word}: launches fall into groups"
     if one.decided:
         return f"{SAME} within {100 * one.same_within:.3g} %" if one.word == SAME else one.word
-    if math.isfinite(one.found):
-        return f"{one.word} (a difference of {100 * (one.found - 1):.0f} % would be found)"
+    if limit := findable_limit(one.found):
+        return f"{one.word} (a difference of {limit} would be found)"
     # Before the first look nobody expects a word.
     missed = " (even a large difference may be missed)" if one.launches >= FIRST_LOOK else ""
     return f"{one.word}{missed}"

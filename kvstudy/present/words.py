@@ -5,12 +5,11 @@ Input units are in the argument names; a missing number (NaN, None) reads "–".
 
 import math
 
-from kvstudy.analyse.comparison.words import NEITHER, SAME
+from kvstudy.analyse.comparison.words import NEITHER, SAME, findable_limit
 
 THIN_SPACE = "\u202f"
 MISSING = "–"
 _ACRONYMS = ("wal", "gc", "cpu", "put", "get")
-FINDABLE_MOST = 1000.0  # a ratio that is no smaller is no finding of anybody
 
 
 def latency(latency_us: float | None, digits: int = 3, like_us: float | None = None) -> str:
@@ -143,14 +142,6 @@ def findable(ratio: float) -> str:
 def findable_briefly(ratio: float, enough: bool) -> str:
     """The same in a table; ``enough``: whether there are runs or launches enough for any word."""
     return findable_limit(ratio) or ("nothing for certain" if enough else "nothing")
-
-
-def findable_limit(ratio: float) -> str:
-    """``1.12`` → "12 %", ``8.14`` → "8×"; "" where there is no limit that anybody would believe."""
-    if _missing(ratio) or ratio >= FINDABLE_MOST:
-        return ""
-    percent = 100 * (ratio - 1)
-    return f"{percent:.2g} %" if percent < 99.5 else f"{ratio:.1f}×" if ratio < 3 else f"{ratio:.0f}×"
 
 
 def several(things: list[str]) -> str:

@@ -160,6 +160,34 @@ def test_a_limit_of_half_percents_is_told_as_it_was_asked(found):
     assert "the same within 2.5 %" in "\n".join(table_lines(replace(duet, results=[same]), "over"))
 
 
+@pytest.mark.parametrize(
+    ("ratio", "told"),
+    [
+        (1.0042, "a difference of 0.42 % would be found"),
+        (1.0149, "a difference of 1.5 % would be found"),
+        (1e40, "even a large difference may be missed"),
+    ],
+)
+def test_what_could_have_been_found_is_told_with_digits_that_say_something(found, ratio, told):
+    duet = found()
+    open_ = replace(duet.results[0], word=CANNOT_TELL, found=ratio)
+    assert f"cannot tell ({told})" in "\n".join(table_lines(replace(duet, results=[open_]), "over"))
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ((1.0004, 1.0036), "[1.0004, 1.0036]"),
+        ((0.95, 0.99996), "[0.95000, 0.99996]"),
+        ((0.9512, 1.0), "[0.951, 1.000]"),
+    ],
+)
+def test_an_end_of_an_interval_that_is_not_1_is_not_written_as_1(found, ends, told):
+    duet = found()
+    near = replace(duet.results[0], low=ends[0], high=ends[1])
+    assert told in "\n".join(table_lines(replace(duet, results=[near]), "over"))
+
+
 def test_one_launch_and_one_measure_are_told_as_one(found):
     duet = found(launches=1)
     assert table_lines(duet, "over")[-1].startswith("1 launch; ratio")

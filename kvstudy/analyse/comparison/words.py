@@ -7,6 +7,8 @@ same* when the corrected p of the two one-sided tests is; *cannot tell* else, an
 MIN_RUNS on either side.
 """
 
+import math
+
 WORDS = (FASTER, SLOWER, CHEAPER, DEARER, WORSE, BETTER, SAME, CANNOT_TELL) = (
     "faster",
     "slower",
@@ -37,11 +39,20 @@ TOO_FEW, LOST_MORE, LOST_MORE_OF_DUET, NEITHER = (
 )
 ALPHA = 0.05
 SAME_WITHIN = 0.05  # where the experiment says nothing
+FINDABLE_MOST = 1000.0  # a ratio that is no smaller is no finding of anybody
 
 
 def expected_false(comparisons: int) -> float:
     """How many words would be false without a correction, if nothing differed."""
     return ALPHA * comparisons
+
+
+def findable_limit(ratio: float | None) -> str:
+    """``1.12`` → "12 %", ``8.14`` → "8×"; "" where there is no limit that anybody would believe."""
+    if ratio is None or math.isnan(ratio) or ratio >= FINDABLE_MOST:
+        return ""
+    percent = 100 * (ratio - 1)
+    return f"{percent:.2g} %" if percent < 99.5 else f"{ratio:.1f}×" if ratio < 3 else f"{ratio:.0f}×"
 
 
 def word(
