@@ -36,7 +36,7 @@ from kvstudy.measure.duet_station import DuetStation
 from kvstudy.measure.duet_table import MEASURE_NAMES, nothing_to_come, outcome_of, progress_lines, undecided
 from kvstudy.measure.execute import clear_up, fills_needed
 from kvstudy.measure.fill import Fills
-from kvstudy.measure.generator import script_path
+from kvstudy.measure.generator import expected_statuses, script_path
 from kvstudy.measure.on_hosts import crews_on, duet_station_there, over_a_network
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk
@@ -95,6 +95,7 @@ def compare(
     if generators > 1:
         comparison = loaded_by_several(comparison, generators)
     within_s = comparison.comparing.within
+    check_statuses(comparison)
     progress = DuetProgress(within_s)
     for warning in (
         *([] if hosts else check_here(comparison, root)),
@@ -227,6 +228,18 @@ def without_word(comparison: Comparison) -> list[str]:
         f"{'es' * (fit != 1)} of about {format_duration(round(comparison.launch_s))}, and a word needs "
         f"{FIRST_LOOK}: --within {format_duration(comparison.time_for_words_s)}"
     ]
+
+
+def check_statuses(comparison: Comparison) -> None:
+    """ExperimentError where one status cannot be expected of both sides: loadgen is told of it once."""
+    for load in comparison.loads:
+        of_a, of_b = (expected_statuses(load.of(side)) for side in SIDES)
+        if of_a != of_b:
+            raise ExperimentError(
+                f"both sides of a duet get the same requests, and theirs differ: {load.workload} statuses: "
+                f"{of_a}; {of_b}",
+                "choose another workload, or measure independent runs: kvstudy run",
+            )
 
 
 def without_value(comparison: Comparison) -> list[str]:

@@ -600,6 +600,12 @@ def test_the_side_that_alone_answers_another_status_is_named(project):
             2,
             "--generators needs --hosts",
         ),
+        (
+            {"subject": ["kv-service", "empty"], "workload": "missing_get"},
+            [],
+            2,
+            "both sides of a duet get the same requests, and theirs differ: missing_get statuses: 404; 200",
+        ),
         (EMPTY_SIDES, ["--same", "none"], 2, "not a percentage: 'none'; as 5%"),
         (EMPTY_SIDES, ["--workload", "put"], 2, "no run has this value: workload=put"),
         (
