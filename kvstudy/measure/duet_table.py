@@ -27,6 +27,7 @@ MEASURE_NAMES = {
     "written": launches.WRITTEN,
     "rate": launches.RATE,
 }
+_HELD_BACK = "held back for what the sides left out"
 _LOOPS = {"rate": "at the rate", "closed": "closed loop"}
 OBSERVED_TOLD = 80  # letters
 DIGITS, DIGITS_MOST = 3, 6  # of a ratio
@@ -284,11 +285,13 @@ def nothing_to_come(found: Duet | None, until: str = "all") -> str:
     if until == "primary" and found.primary and found.primary.decided:
         others = f"; {left} other{'s are' if left > 1 else ' is'} not" if left else ""
         return f"the primary measure is decided{others}"
+    if until == "primary" and found.primary and found.primary.is_over:
+        return f"no further launch helps: the word of the primary measure is {_HELD_BACK}"
     if left and found.primary and all(one.launches >= LAST_LOOK for one in found.undecided):
         open_ = f"{left} measures are" if left > 1 else "1 measure is"
         return f"no further look is planned after {LAST_LOOK} launches, and {open_} undecided"
     held = sum(bool(one.held_back) for one in found.results)
     if left == 0 and held:
         of = f"words of {held} measures are" if held > 1 else "word of 1 measure is"
-        return f"no further launch helps: the {of} held back for what the sides left out"
+        return f"no further launch helps: the {of} {_HELD_BACK}"
     return "" if left else "every measure is decided"

@@ -152,6 +152,11 @@ def test_who_waits_for_the_primary_measure_alone_goes_on_until_it_is_decided_and
     assert nothing_to_come(decided, "primary").startswith("the primary measure is decided; 7 others")
     undecided_ = replace(duet, results=[replace(first, word=CANNOT_TELL), *others])
     assert nothing_to_come(undecided_, "primary") == ""
+    held = replace(first, word=CANNOT_TELL, held_back=SLOWER)
+    told = "no further launch helps: the word of the primary measure is held back"
+    assert nothing_to_come(replace(duet, results=[held, *open_]), "primary").startswith(told)
+    outvoted = replace(duet, results=[replace(held, may_be_outvoted=3), *open_])
+    assert nothing_to_come(outvoted, "primary") == ""
 
 
 def test_a_limit_of_half_percents_is_told_as_it_was_asked(found):
