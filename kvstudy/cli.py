@@ -216,6 +216,7 @@ def run(
 
     hosts = _hosts(hosts_file, generators)
     plans = _plans(files, preset, only)
+    root = project_root()  # before the first line
     click.echo(total_line(plans), err=True)
     for warning in filter(None, (_measured_apart(one.experiment.name, label) for one in plans)):
         click.echo(warning, err=True)
@@ -225,7 +226,7 @@ def run(
         try:
             result = execute(
                 one.experiment,
-                project_root(),
+                root,
                 label=label,
                 resume=resume,
                 only=only,
@@ -364,6 +365,7 @@ def compare(
             chosen = (*only, *(f"workload={name}" for name in workloads))
             all_of_it += comparisons(experiment, builds=builds, only=chosen)
     _check_names([file.stem for file in files])
+    root = project_root()  # before the first line
     if len(files) > 1:
         click.echo(total_line([], all_of_it), err=True)
     waiting, stopped = Patience(patience), []
@@ -377,7 +379,7 @@ def compare(
         try:
             duet = measured(
                 one,
-                project_root(),
+                root,
                 label=label,
                 resume=resume,
                 patience=waiting,

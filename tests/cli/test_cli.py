@@ -255,6 +255,14 @@ def test_outside_a_project_the_error_says_what_a_project_is(tmp_path):
     assert "not inside a kvstudy project" in answer.stderr and "KVSTUDY_ROOT" in answer.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_outside_a_project_who_is_to_measure_says_so_before_anything_else(tmp_path, command):
+    file = Path(__file__).parents[2] / "experiments" / "wal.yaml"
+    answer = kvstudy(command, str(file), root=tmp_path)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("kvstudy: not inside a kvstudy project: ") and answer.stdout == ""
+
+
 def test_verify_accepts_what_is_as_it_was_sealed(project):
     sealed_run(project)
     answer = kvstudy("verify", root=project)
