@@ -5,8 +5,8 @@ CPU is a process's own clock, which the kernel keeps by nanoseconds and which ho
 have ended. The compilers' part is read from their threads; one that has ended keeps what it had used when it
 was last seen.
 
-A side is all members of its sessions: what it starts later counts as its own from its first moment, and what
-ends keeps what it had used when it was last seen.
+A side is all members of its sessions and all that these start, also into a session of its own: what it starts
+later counts as its own from its first moment, and what ends keeps what it had used when it was last seen.
 
 Borders are known before: loadgen starts at a given time (``--start-at``). A thread sleeps until each and
 reads both sides first, some 0.2 ms of work; when it began and when it had done so is kept too, since on a
@@ -174,6 +174,7 @@ class BorderReader:
         self._sessions = {
             os.getsid(pid): name for name, pids in self.pids.items() for pid in pids if _leads_session(pid)
         }
+        self._strangers: set[int] = set()
         self._counters = {name: SideCounters(pids) for name, pids in self.pids.items() if pids}
         self._all_are_seen = _KERNELS_FIRST_THREAD in _names_in("/proc") and b"kthreadd" in _read(
             f"/proc/{_KERNELS_FIRST_THREAD}/comm"
@@ -211,15 +212,30 @@ class BorderReader:
         done_at, steal_ns = self._now_ns(), _steal_ns()
         started: dict[str, list[int]] = {name: [] for name in self._counters}
         known = {*self.ours, os.getpid(), *(pid for one in self._counters.values() for pid in one.pids)}
-        others = []
-        for number in _names_in("/proc"):
-            if number[0].isdigit() and int(number) not in known:
-                side = self._sessions.get(_session_of(int(number)))
-                started[side].append(int(number)) if side else others.append(number)
+        others = {int(number) for number in _names_in("/proc") if number[0].isdigit()} - known
+        for pid in sorted(others):  # most begin behind who started them
+            if side := self._side_of(pid, started):
+                started[side].append(pid)
+        self._strangers = others.difference(*started.values())
         for name, pids in started.items():
             if pids:
                 sides[name] = self._counters[name].joined(pids)
-        return Border(at, sides, dict(_clocks(others)) if self._all_are_seen else None, steal_ns, done_at)
+        foreign = dict(_clocks(self._strangers)) if self._all_are_seen else None
+        return Border(at, sides, foreign, steal_ns, done_at)
+
+    def _side_of(self, pid: int, started: Mapping[str, list[int]]) -> str | None:
+        """By its session, or by who started it, which is asked once of each. ``started``: what is new of each
+        side."""
+        session = _session_of(pid)
+        if session in self._sessions or pid in self._strangers:
+            return self._sessions.get(session)
+        parent = _parent_of(pid)
+        for name, counters in self._counters.items():
+            if parent in counters.pids or parent in started[name]:
+                if session == pid:
+                    self._sessions[pid] = name
+                return name
+        return None
 
 
 def _wall_minus_monotonic_ns() -> int:
@@ -238,15 +254,21 @@ def _session_of(pid: int) -> int | None:
         return None
 
 
+def _parent_of(pid: int) -> int | None:
+    """None once it has ended."""
+    behind_name = _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
+    return int(behind_name[1]) if behind_name else None
+
+
 def _leads_session(pid: int) -> bool:
     """As what we start does. A process in a session of others would make these its side's."""
     return _session_of(pid) == pid
 
 
-def _clocks(numbers: Iterable[str]) -> Iterable[tuple[str, int]]:
-    for number in numbers:
+def _clocks(pids: Iterable[int]) -> Iterable[tuple[str, int]]:
+    for pid in pids:
         with suppress(OSError):  # it has ended
-            yield number, time.clock_gettime_ns(cpu_clock(int(number)))
+            yield str(pid), time.clock_gettime_ns(cpu_clock(pid))
 
 
 def _steal_ns() -> int:

@@ -26,7 +26,7 @@ from kvstudy.hosts.adoption import Adoption
 from kvstudy.hosts.process import command_text
 from kvstudy.plan.subject import SUBJECT, SubjectSpec
 from kvstudy.subject.evidence import jvm
-from kvstudy.subject.evidence.process import cpu_is_quiet, is_jvm, listeners, members
+from kvstudy.subject.evidence.process import cpu_is_quiet, family, is_jvm, listeners, members
 from kvstudy.subject.evidence.profiler import AttachedProfiler
 from kvstudy.subject.evidence.prometheus import Scraper
 from kvstudy.subject.jdk import Jdk, find_jdk
@@ -289,9 +289,12 @@ class LiveCommand:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """None where the port is held by one that we cannot see: what was started then only asked another one
-        to serve, as the program of a container does, and its CPU is not the service's."""
-        return self._members if self._is_seen else ()
+        """With those that took a session of their own. None where the port is held by one that we cannot see:
+        what was started then only asked another one to serve, as the program of a container does, and its CPU
+        is not the service's."""
+        if not self._is_seen:
+            return ()
+        return tuple(dict.fromkeys((*self._members, *family(self._launched.pid))))
 
     @property
     def _members(self) -> tuple[int, ...]:

@@ -98,12 +98,14 @@ def test_several_processes_of_a_side_are_added_up_and_a_side_of_unknown_ones_is_
     assert list(border.sides) == ["a"] and border.sides["a"].cpu_ns >= first_ns + second_ns
 
 
-def test_what_a_side_starts_later_is_its_own_and_what_ends_keeps_what_it_used():
+@pytest.mark.parametrize("session", ["the side's", "its own"])
+def test_what_a_side_starts_later_is_its_own_and_what_ends_keeps_what_it_used(session):
     """A side's child works for 0.2 s of CPU, is seen at the second border and gone at the third."""
     code = """
 import subprocess, sys
 sys.stdin.readline()
-child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE)
+own = sys.argv[2] == "its own"
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE, start_new_session=own)
 print(child.pid, flush=True)
 sys.stdin.readline()
 child.communicate()
@@ -112,7 +114,7 @@ sys.stdin.readline()
 """
     child = "import sys, time\nwhile time.process_time() < 0.2: pass\nsys.stdin.read()"
     side = subprocess.Popen(
-        [sys.executable, "-c", code, child],
+        [sys.executable, "-c", code, child, session],
         start_new_session=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

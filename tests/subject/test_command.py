@@ -119,6 +119,14 @@ def test_two_commands_are_alive_at_once_with_directories_ports_and_files_of_thei
         assert [subject.stop() for subject in subjects] == [None, None]
 
 
+def test_who_took_a_session_of_its_own_is_one_of_its_processes_all_the_same(place):
+    live = command(place, "keeps-a-helper").launch(place)
+    try:
+        assert int((place.store / "helper").read_text()) in live.pids[1:]
+    finally:
+        assert live.stop() is None
+
+
 def test_who_left_the_session_of_one_side_is_not_ended_with_the_other(place, tmp_path):
     """Each side ends with 3 where its helper is gone; whose an escaped process is nobody can tell."""
     (tmp_path / "other").mkdir()
