@@ -14,6 +14,7 @@ from kvstudy.measure.duet_sides import LiveSide, launch_sides, store_of
 from kvstudy.measure.duet_station import DuetStation
 from kvstudy.plan.comparison import SIDES, Launch, comparisons
 from kvstudy.plan.experiment import Experiment
+from kvstudy.subject.protocol import Evidence
 
 RESTORED = {"service": {"handler": ["selector", "workers"]}, "compare": {"own_fills": True}}
 TWO_COMMANDS = [{"command": ["server", "{port}"], "name": name} for name in ("one", "other")]
@@ -182,19 +183,31 @@ def test_what_keeps_a_side_from_being_started_is_not_its_own_doing(tmp_path, mon
     assert ends["a"].fault == (why if is_its_own else "")
 
 
-def test_of_two_sides_that_lose_data_both_are_found_whichever_was_started_first(monkeypatch):
-    lost = DataCheck(200, 3, 0, 200)
-    monkeypatch.setattr(duet_station, "check_sample", lambda *_: lost)
+@pytest.fixture
+def station(monkeypatch):
+    """With both sides alive, of which whatever is sampled three are missing. Side b was started first."""
+    monkeypatch.setattr(duet_station, "check_sample", lambda *_: DataCheck(200, 3, 0, 200))
     keeping = SimpleNamespace(spec=SimpleNamespace(keeps_data=True))
-    station = DuetStation.__new__(DuetStation)
-    station._artifacts = SimpleNamespace(check_unchanged=lambda: None)
-    station._comparison, station._launch = SimpleNamespace(loads=()), LAUNCHES[0]
-    station._live = {
+    one = DuetStation.__new__(DuetStation)
+    one._artifacts = SimpleNamespace(check_unchanged=lambda: None)
+    one._comparison, one._launch = SimpleNamespace(loads=()), LAUNCHES[0]
+    one._live = {
         side: LiveSide(name, keeping, Profiled(), None, None) for side, name in (("b", "other"), ("a", "one"))
     }
+    return one
+
+
+def test_of_two_sides_that_lose_data_both_are_found_whichever_was_started_first(station):
     with pytest.raises(RunFailed, match="^side other lost data: sampled="):
         station.check({side: [] for side in SIDES})
     assert [station._live[side].end.data_check["missing"] for side in SIDES] == [3, 3]
+
+
+def test_of_a_side_that_is_gone_since_it_was_profiled_nothing_more_is_asked(station):
+    station._live["b"].is_gone = True
+    with pytest.raises(RunFailed, match="^side one lost data: sampled="):
+        station.check({side: [] for side in SIDES})
+    assert station._live["b"].end.data_check is None and list(station.evidence()) == ["a"]
 
 
 class Profiled:
@@ -212,6 +225,9 @@ class Profiled:
 
     def stop(self):
         return None if self.is_alive else self.fault
+
+    def evidence(self):
+        return Evidence()
 
 
 def test_who_ends_while_it_is_profiled_is_not_to_blame_for_that_nor_for_what_it_logs_of_it(tmp_path):
