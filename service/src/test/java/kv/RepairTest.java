@@ -30,7 +30,7 @@ class RepairTest {
     private static final int BATCHES = 5;
     private static final int BATCH_KEYS = 7;
 
-    @TempDir(factory = ToolTest.InMemory.class)
+    @TempDir(factory = InMemory.class)
     private Path directory;
 
     private int exit;

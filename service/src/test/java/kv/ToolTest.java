@@ -23,10 +23,7 @@ import kv.lsm.Store;
 import kv.lsm.StoreOptions;
 import kv.lsm.WalMode;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.extension.AnnotatedElementContext;
-import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.api.io.TempDirFactory;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -38,20 +35,8 @@ class ToolTest {
     /// what one damaged block of 512 bytes can hold
     private static final int BLOCK_ENTRIES_MAX = 20;
 
-    /// In memory where there is such a folder: nothing here is about power cuts, and syncs would take most of
-    /// the time.
     @TempDir(factory = InMemory.class)
     private Path directory;
-
-    static final class InMemory implements TempDirFactory {
-        @Override
-        public Path createTempDirectory(AnnotatedElementContext element, ExtensionContext context) throws IOException {
-            Path memory = Path.of("/dev/shm");
-            return Files.isWritable(memory)
-                    ? Files.createTempDirectory(memory, "kv-tool")
-                    : Files.createTempDirectory("kv-tool");
-        }
-    }
 
     private int exit;
 

@@ -27,6 +27,8 @@ final class LogReplay {
         }
     }
 
+    static final String NO_LOG = "this is no write-ahead log";
+
     private final StoreFiles files;
     private final List<Log> logs = new ArrayList<>();
     private final List<Log> passedOver = new ArrayList<>();

@@ -46,15 +46,16 @@ record ManifestInspection(
         }
     }
 
-    /// A manifest that was cut off at the end of an edit looks whole, but names a log that is long gone, or,
-    /// cut off inside one, tables.
+    /// A manifest that was cut off at the end of an edit looks whole, but names a log that is long gone, or tables
+    /// that are, where others stand that no edit knows.
     private ManifestInspection withoutItsEnd(ClosedStore store) {
         if (!isComplete) {
             return this;
         }
         VersionEdit last = edits.getLast();
         boolean logMissing = last.logged() && !store.logs.contains(last.firstLog());
-        boolean tablesMissing = !findings.isEmpty() && !store.tables.containsAll(tables.keySet());
+        boolean mayHaveMore = !findings.isEmpty() || store.tables.stream().anyMatch(number -> !knows(number));
+        boolean tablesMissing = mayHaveMore && !store.tables.containsAll(tables.keySet());
         if (logMissing || tablesMissing) {
             findings.add(Finding.problem(
                     FileNames.MANIFEST,
@@ -110,7 +111,8 @@ record ManifestInspection(
     private static boolean headerIsWhole(ByteBuffer file, List<Finding> findings) {
         boolean whole = file.limit() >= ManifestFormat.HEADER_BYTES
                 && file.getLong(0) == ManifestFormat.MAGIC
-                && file.getInt(8) == ManifestFormat.VERSION;
+                && file.getInt(8) == ManifestFormat.VERSION
+                && file.getInt(12) == 0;
         if (!whole) {
             findings.add(Finding.problem(
                     FileNames.MANIFEST, 0, "this is not a manifest of version " + ManifestFormat.VERSION));
@@ -149,8 +151,18 @@ record ManifestInspection(
         return tables;
     }
 
-    /// Logs below this number are not needed; 0 when that is unknown.
+    /// Logs below this number are not needed. Where edits are missing, more of them may not be.
     long firstLog() {
-        return isComplete ? edits.getLast().firstLog() : 0;
+        return edits.stream().mapToLong(VersionEdit::firstLog).max().orElse(0);
+    }
+
+    /// True when an edit has taken the table out of the store for good.
+    boolean hasRemoved(long number) {
+        return !tables.containsKey(number)
+                && edits.stream().anyMatch(edit -> edit.removed().contains(number));
+    }
+
+    private boolean knows(long number) {
+        return tables.containsKey(number) || hasRemoved(number);
     }
 }

@@ -142,7 +142,7 @@ final class StoreOpening {
             throw new CorruptionException(
                     files.path(name),
                     0,
-                    "this is no write-ahead log; nothing was changed: if it is not the store's, move it away; if it "
+                    LogReplay.NO_LOG + "; nothing was changed: if it is not the store's, move it away; if it "
                             + "is, it is damaged, and kv.Tool repair keeps the rest");
         });
     }

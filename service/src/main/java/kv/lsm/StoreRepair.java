@@ -20,10 +20,11 @@ import kv.lsm.table.TableInspection;
 /// Makes a damaged store one that opens, with everything in it that can still be read.
 ///
 /// 1. A damaged table becomes a new one of its readable blocks, in the same place; all logs become tables of
-///    level 0.
+///    level 0: what an opening would read of them, or, where it would refuse them, every valid record.
 /// 2. Where the manifest does not tell the order of tables, all go to level 0 in the order that is most likely,
 ///    and the report says so.
-/// 3. Nothing is destroyed: what was damaged is in the folder [LostAndFound#FOLDER] afterwards.
+/// 3. Nothing is destroyed: what was damaged, and what the manifest says is not part of the store, is in the
+///    folder [LostAndFound#FOLDER] afterwards.
 /// 4. New files are durable before the new manifest, and that before old files lose their names: a repair that
 ///    is cut off can be run again.
 public final class StoreRepair {
@@ -34,6 +35,8 @@ public final class StoreRepair {
     /// What each run of the repaired store has, the newest run first.
     private final List<List<TableMetadata>> runs = new ArrayList<>();
     private boolean loses;
+    /// True when tables of one run share keys: then the levels cannot stay.
+    private boolean overlaps;
 
     /// @param report called for each line about what was done and what is lost
     public StoreRepair(ClosedStore store, Consumer<String> report) {
@@ -45,12 +48,12 @@ public final class StoreRepair {
 
     /// True when everything could be kept.
     public boolean run() throws IOException {
+        takeOutTablesOfCutOffRepair(ManifestInspection.of(store));
         ManifestInspection manifest = ManifestInspection.of(store);
         manifest.findings().stream()
                 .filter(Finding::isProblem)
                 .forEach(finding ->
                         say(true, finding.file() + ": " + finding.text() + "; what it told of tables and logs"));
-        takeOutTablesOfCutOffRepair(manifest);
         // One that is missing may come back, from a backup, under its own number.
         manifest.tables().keySet().forEach(number -> store.files.startNumbersAt(number + 1));
         mark.set();
@@ -72,8 +75,8 @@ public final class StoreRepair {
         }
         order(manifest, found, missing, replacements);
         runs.addAll(0, logs(manifest).reversed());
-        boolean levelsKept = manifest.isComplete();
-        writeManifest(levelsKept ? levelsKept() : allInLevel0(), manifest);
+        boolean areLevelsKept = manifest.isComplete() && !overlaps;
+        writeManifest(areLevelsKept ? levelsKept() : allInLevel0(), areLevelsKept);
         return !loses;
     }
 
@@ -85,11 +88,16 @@ public final class StoreRepair {
                 .toList();
         for (long number : unnamed) {
             String name = FileNames.table(number);
-            report.accept("moved: " + name + ", which a repair that was cut off has made, to " + lost.keep(name));
+            keep(name, ", which a repair that was cut off has made,");
             store.tables.remove(number);
         }
         lost.makeDurable();
         lost.removeFirstNames();
+    }
+
+    /// @param what says of the file why, or nothing
+    private void keep(String name, String what) throws IOException {
+        report.accept("moved: " + name + what + " to " + lost.keep(name));
     }
 
     private void say(boolean isLoss, String text) {
@@ -97,10 +105,31 @@ public final class StoreRepair {
         report.accept((isLoss ? "lost: " : "note: ") + text);
     }
 
-    /// What can be read of a table, as tables of the same level and run.
+    /// What can be read of a table that the manifest names, as tables of the same level and run. Another whole
+    /// table under its name is none of the store's.
     private List<TableMetadata> readable(TableMetadata table) throws IOException {
         String name = FileNames.table(table.number());
         TableInspection.Result result = inspect(name, (key, keyLength, value, valueLength) -> {});
+        List<String> differences = table.differences(result, Files.size(store.path(name)));
+        if (!result.problems().isEmpty() || differences.isEmpty()) {
+            return readable(table, result);
+        }
+        say(
+                true,
+                name + ": not the table that the manifest names: " + String.join("; ", differences) + ": keys from "
+                        + Escaped.of(table.smallest()) + " to " + Escaped.of(table.largest())
+                        + "; older values of these may come back");
+        keep(name, "");
+        return List.of();
+    }
+
+    private List<TableMetadata> unnamed(long number) throws IOException {
+        TableInspection.Result result = inspect(FileNames.table(number), (key, keyLength, value, valueLength) -> {});
+        return readable(new TableMetadata(number, 0, number, 0, 0, 0, new byte[0], new byte[0]), result);
+    }
+
+    private List<TableMetadata> readable(TableMetadata table, TableInspection.Result result) throws IOException {
+        String name = FileNames.table(table.number());
         if (result.problems().isEmpty()) {
             return result.largestOrNull() == null
                     ? List.of()
@@ -127,7 +156,7 @@ public final class StoreRepair {
         if (expected > result.entries()) {
             say(true, name + ": entries lost: " + (expected - result.entries()) + " of " + expected);
         }
-        report.accept("moved: " + name + " to " + lost.keep(name));
+        keep(name, "");
         return rewrite(name, table.level(), table.run());
     }
 
@@ -151,7 +180,8 @@ public final class StoreRepair {
     }
 
     /// Puts the runs of tables into order, the newest first; tables that only a lost edit can have named among
-    /// them.
+    /// them: in the place of the newest table that is missing, since a compaction whose edit is lost may have
+    /// replaced it, or else in front of all.
     private void order(
             ManifestInspection manifest,
             List<TableMetadata> found,
@@ -160,32 +190,42 @@ public final class StoreRepair {
             throws IOException {
         List<TableMetadata> named = new ArrayList<>(found);
         named.addAll(missing);
+        TableMetadata inItsPlace = null;
         int unnamedAt = 0;
         for (Run run : Version.of(named).runs()) {
-            if (missing.stream().anyMatch(run.tables()::contains) && unnamedAt == 0) {
-                unnamedAt = runs.size(); // a compaction whose edit is lost removed it: its result takes the place
+            if (inItsPlace == null) {
+                inItsPlace = run.tables().stream()
+                        .filter(missing::contains)
+                        .findFirst()
+                        .orElse(null);
+                unnamedAt = inItsPlace == null ? 0 : runs.size();
             }
             addRun(run.tables().stream()
                     .flatMap(table -> replacements.getOrDefault(table.number(), List.of()).stream())
                     .toList());
         }
-        if (manifest.isComplete()) {
-            return;
-        }
-        List<Long> unnamed = store.tables.stream()
-                .filter(number -> !manifest.tables().containsKey(number))
-                .toList();
-        for (long number : unnamed) {
-            runs.add(unnamedAt, readable(new TableMetadata(number, 0, number, 0, 0, 0, new byte[0], new byte[0])));
+        List<String> unnamed = new ArrayList<>();
+        for (long number : store.tables) {
+            String name = FileNames.table(number);
+            if (manifest.tables().containsKey(number)) {
+                continue;
+            }
+            if (manifest.isComplete() || manifest.hasRemoved(number)) {
+                keep(name, ", which is not part of the store,");
+            } else {
+                runs.add(unnamedAt, unnamed(number));
+                unnamed.add(name);
+            }
         }
         if (!unnamed.isEmpty()) {
             say(
                     true,
-                    "the order of tables that the manifest does not name: taken for newer the higher their "
-                            + "number; where two hold a"
-                            + " key, its value may be an older one: tables="
-                            + String.join(
-                                    ",", unnamed.stream().map(FileNames::table).toList()));
+                    "the order of tables that the manifest does not name: taken for newer the higher their number, and "
+                            + (inItsPlace == null
+                                    ? "for newer than all that it names"
+                                    : "put in the place of " + FileNames.table(inItsPlace.number()))
+                            + "; where two hold a key, its value may be an older one: tables="
+                            + String.join(",", unnamed));
         }
     }
 
@@ -199,6 +239,7 @@ public final class StoreRepair {
                     >= 0;
         }
         if (overlap) {
+            overlaps = true;
             tables.stream()
                     .sorted(Comparator.comparingLong(TableMetadata::number).reversed())
                     .forEach(table -> runs.add(List.of(table)));
@@ -209,46 +250,78 @@ public final class StoreRepair {
 
     /// The logs as runs of level 0, the oldest first.
     private List<List<TableMetadata>> logs(ManifestInspection manifest) throws IOException {
+        for (long number : store.logs.headSet(manifest.firstLog())) {
+            keep(FileNames.log(number), ", which is no longer needed,");
+        }
+        List<Long> needed = List.copyOf(store.logs.tailSet(manifest.firstLog()));
+        LogReplay.Result replayed = replayedOrNull(needed, manifest);
         List<List<TableMetadata>> tables = new ArrayList<>();
-        List<Long> needed = store.logs.stream()
-                .filter(number -> number >= manifest.firstLog())
-                .toList();
-        boolean damaged = !isReplayable(needed, manifest);
+        if (replayed == null) {
+            for (long number : needed) {
+                tables.add(log(number));
+            }
+        } else {
+            try {
+                tables.addAll(replayed(needed, replayed));
+            } finally {
+                replayed.memtables().forEach(Memtable::release);
+            }
+        }
+        tables.removeIf(List::isEmpty);
+        return tables;
+    }
+
+    /// What an opening would read of the logs; null when it would refuse them: what is lost of each, [#log] tells.
+    private LogReplay.Result replayedOrNull(List<Long> needed, ManifestInspection manifest) throws IOException {
+        // a lost edit may tell that those that are missing before are no longer needed
+        long first = manifest.isComplete() || needed.isEmpty() ? manifest.firstLog() : needed.getFirst();
+        try {
+            LogReplay.Result replayed = LogReplay.run(store.files, needed, first);
+            if (replayed.notLogs().isEmpty()) {
+                return replayed;
+            }
+            replayed.memtables().forEach(Memtable::release);
+        } catch (CorruptionException e) {
+            say(true, e.file().getFileName() + ": " + e.problem() + ": offset=" + e.byteOffset());
+        } catch (InternalError e) { // of a page that the disk cannot give
+            return null;
+        }
+        return null;
+    }
+
+    /// The logs as an opening reads them; those of which it does not read all are kept.
+    private List<List<TableMetadata>> replayed(List<Long> needed, LogReplay.Result replayed) throws IOException {
+        List<List<TableMetadata>> tables = new ArrayList<>();
+        for (Memtable memtable : replayed.memtables()) {
+            tables.add(written(memtable));
+        }
+        if (replayed.droppedBytes() > 0) {
+            report.accept("note: *.log: torn end, never made durable, which an opening drops, too: bytes="
+                    + replayed.droppedBytes());
+        }
+        List<Long> read = replayed.memtables().stream().map(Memtable::logNumber).toList();
         for (long number : needed) {
-            List<TableMetadata> run = log(number, damaged);
-            if (!run.isEmpty()) {
-                tables.add(run);
+            boolean isDropped = !read.contains(number) && replayed.withContent().contains(number);
+            if (replayed.droppedBytes() > 0 || isDropped) {
+                keep(FileNames.log(number), "");
             }
         }
         return tables;
     }
 
-    /// False when an opening would refuse the logs; what is lost of each, [#log] tells.
-    private boolean isReplayable(List<Long> needed, ManifestInspection manifest) throws IOException {
-        try {
-            LogReplay.run(store.files, needed, manifest.firstLog()).memtables().forEach(Memtable::release);
-            return true;
-        } catch (CorruptionException e) {
-            say(true, e.file().getFileName() + ": " + e.problem() + ": offset=" + e.byteOffset());
-            return false;
-        } catch (InternalError e) { // of a page that the disk cannot give
-            return false;
-        }
-    }
-
-    private List<TableMetadata> log(long number, boolean isSuspect) throws IOException {
+    private List<TableMetadata> log(long number) throws IOException {
         String name = FileNames.log(number);
         if (Files.size(store.path(name)) < WriteAheadLogFormat.HEADER_BYTES) {
-            report.accept("moved: " + name + ", which is shorter than its header, to " + lost.keep(name));
+            keep(name, ", which is shorter than its header,");
             return List.of();
         }
         try (FileCopy copy = FileCopy.of(store.files.disk(), store.path(name), store.files.allocator())) {
-            return records(number, copy, isSuspect);
+            return records(number, copy);
         }
     }
 
     /// The records of a log as a run of level 0.
-    private List<TableMetadata> records(long number, FileCopy copy, boolean isSuspect) throws IOException {
+    private List<TableMetadata> records(long number, FileCopy copy) throws IOException {
         String name = FileNames.log(number);
         for (FileCopy.Gap gap : copy.gaps()) {
             say(
@@ -260,6 +333,16 @@ public final class StoreRepair {
         try {
             LogInspection.Result result =
                     LogInspection.read(memtable.logAddress(), copy.reader().bytes(), memtable::index);
+            if (!WriteAheadLogFormat.mayBeLog(
+                    memtable.logAddress(), copy.reader().bytes())) {
+                boolean isAllLost = result.records() == 0;
+                say(
+                        isAllLost,
+                        name + ": " + LogReplay.NO_LOG
+                                + (isAllLost
+                                        ? "; if it was the store's, all that it held is lost"
+                                        : ", but holds records"));
+            }
             if (result.lostAt() >= 0) {
                 boolean between = result.lostBytes() > 0;
                 say(
@@ -271,17 +354,25 @@ public final class StoreRepair {
                                                 + "; what was written there is lost, what was written later is kept"
                                         : ": the end is torn: offset=" + result.lostAt()));
             }
-            if (isSuspect || result.lostAt() >= 0 || !copy.gaps().isEmpty()) {
-                report.accept("moved: " + name + " to " + lost.keep(name));
-            }
-            if (result.records() == 0) {
-                return List.of();
-            }
-            report.accept("note: " + name + ": became a table of level 0: records=" + result.records());
-            return write(memtable);
+            keep(name, "");
+            return result.records() == 0 ? List.of() : written(memtable);
         } finally {
             memtable.release();
         }
+    }
+
+    private List<TableMetadata> written(Memtable memtable) throws IOException {
+        if (memtable.isEmpty()) {
+            return List.of(); // others follow
+        }
+        List<TableMetadata> tables = write(memtable);
+        report.accept("note: " + FileNames.log(memtable.logNumber()) + ": became a table of level 0: entries="
+                + entries(tables));
+        return tables;
+    }
+
+    private static long entries(List<TableMetadata> tables) {
+        return tables.stream().mapToLong(TableMetadata::entries).sum();
     }
 
     private List<TableMetadata> write(Memtable memtable) throws IOException {
@@ -308,9 +399,9 @@ public final class StoreRepair {
         return tables;
     }
 
-    private void writeManifest(List<TableMetadata> tables, ManifestInspection manifest) throws IOException {
+    private void writeManifest(List<TableMetadata> tables, boolean areLevelsKept) throws IOException {
         if (Files.exists(store.path(FileNames.MANIFEST))) {
-            report.accept("moved: " + FileNames.MANIFEST + " to " + lost.keep(FileNames.MANIFEST));
+            keep(FileNames.MANIFEST, "");
         }
         lost.makeDurable();
         tables.stream()
@@ -328,9 +419,8 @@ public final class StoreRepair {
         for (long number : store.logs) {
             store.files.delete(FileNames.log(number));
         }
-        report.accept("repaired: tables=" + tables.size() + ", entries="
-                + tables.stream().mapToLong(TableMetadata::entries).sum()
-                + (manifest.isComplete() ? "" : ", all in level 0"));
+        report.accept("repaired: tables=" + tables.size() + ", entries=" + entries(tables)
+                + (areLevelsKept ? "" : ", all in level 0"));
     }
 
     /// One entry, for a [RunWriter].

@@ -2,8 +2,6 @@ package kv.lsm;
 
 import java.io.IOException;
 import java.nio.file.Files;
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
 import kv.lsm.disk.FileCopy;
@@ -38,7 +36,7 @@ public final class StoreVerifier {
         }
         for (long number : store.tables) {
             if (!manifest.tables().containsKey(number)) {
-                unreferenced(FileNames.table(number), manifest.isComplete());
+                unreferenced(FileNames.table(number), manifest.isComplete() || manifest.hasRemoved(number));
             }
         }
         logs(manifest);
@@ -72,24 +70,9 @@ public final class StoreVerifier {
             return;
         }
         String name = FileNames.table(wanted.number());
-        List<String> differences = new ArrayList<>();
-        long bytes = Files.size(store.path(name));
-        if (bytes != wanted.bytes()) {
-            differences.add("bytes: manifest=" + wanted.bytes() + ", file=" + bytes);
-        }
-        if (found.entries() != wanted.entries()) {
-            differences.add("entries: manifest=" + wanted.entries() + ", file=" + found.entries());
-        }
-        if (found.tombstones() != wanted.tombstones()) {
-            differences.add("tombstones: manifest=" + wanted.tombstones() + ", file=" + found.tombstones());
-        }
-        if (!Arrays.equals(found.smallestOrNull(), wanted.smallest())
-                || !Arrays.equals(found.largestOrNull(), wanted.largest())) {
-            differences.add("bounds: manifest=" + Escaped.of(wanted.smallest()) + " to " + Escaped.of(wanted.largest())
-                    + ", file=" + Escaped.of(found.smallestOrNull()) + " to " + Escaped.of(found.largestOrNull()));
-        }
-        differences.forEach(
-                difference -> tell(Finding.problem(name, "not the table that the manifest names: " + difference)));
+        wanted.differences(found, Files.size(store.path(name)))
+                .forEach(difference ->
+                        tell(Finding.problem(name, "not the table that the manifest names: " + difference)));
     }
 
     private void unreferenced(String name, boolean isKnown) throws IOException {
@@ -116,6 +99,7 @@ public final class StoreVerifier {
             LogReplay.Result replayed = LogReplay.run(store.files, needed, manifest.firstLog());
             replayed.memtables().forEach(Memtable::release);
             records = replayed.records();
+            replayed.notLogs().forEach(number -> tell(Finding.problem(FileNames.log(number), LogReplay.NO_LOG)));
             if (replayed.droppedBytes() > 0) {
                 tell(Finding.note(
                         "*.log",

@@ -1,6 +1,9 @@
 package kv.lsm;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
+import kv.lsm.table.TableInspection;
 
 /// A table as the manifest knows it.
 ///
@@ -19,6 +22,27 @@ public record TableMetadata(
     /// True when the key ranges, ends included, share a key.
     boolean overlaps(byte[] first, byte[] last) {
         return Arrays.compareUnsigned(smallest, last) <= 0 && Arrays.compareUnsigned(first, largest) <= 0;
+    }
+
+    /// What tells a whole table from the one that this is about; nothing when it is that one.
+    ///
+    /// @param fileBytes size of its file
+    List<String> differences(TableInspection.Result found, long fileBytes) {
+        List<String> differences = new ArrayList<>();
+        if (fileBytes != bytes) {
+            differences.add("bytes: manifest=" + bytes + ", file=" + fileBytes);
+        }
+        if (found.entries() != entries) {
+            differences.add("entries: manifest=" + entries + ", file=" + found.entries());
+        }
+        if (found.tombstones() != tombstones) {
+            differences.add("tombstones: manifest=" + tombstones + ", file=" + found.tombstones());
+        }
+        if (!Arrays.equals(found.smallestOrNull(), smallest) || !Arrays.equals(found.largestOrNull(), largest)) {
+            differences.add("bounds: manifest=" + Escaped.of(smallest) + " to " + Escaped.of(largest) + ", file="
+                    + Escaped.of(found.smallestOrNull()) + " to " + Escaped.of(found.largestOrNull()));
+        }
+        return differences;
     }
 
     /// File name, also in messages.

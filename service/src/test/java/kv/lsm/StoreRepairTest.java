@@ -1,0 +1,365 @@
+package kv.lsm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import kv.Entries;
+import kv.InMemory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What `verify` and `repair` make of a store whose manifest, tables and logs do not fit together.
+class StoreRepairTest {
+    private final List<String> said = new ArrayList<>();
+    /// Content of each file that the store has had, by its name.
+    private final Map<String, byte[]> had = new HashMap<>();
+    private final Map<String, String> written = new TreeMap<>();
+
+    @TempDir(factory = InMemory.class)
+    private Path directory;
+
+    private Path original() {
+        return directory.resolve("original");
+    }
+
+    private static StoreOptions options(Path where) {
+        return StoreOptions.at(where).toBuilder()
+                .wal(WalMode.OS)
+                .memtableBytes(64 << 10)
+                .compaction(CompactionPolicyKind.NONE)
+                .build();
+    }
+
+    private void put(Store store, String key, String value) {
+        store.put(key.getBytes(), value.getBytes());
+        written.put(key, value);
+    }
+
+    private void delete(Store store, String key) {
+        store.delete(key.getBytes());
+        written.remove(key);
+    }
+
+    private void remember() throws IOException {
+        had.putAll(files(original()));
+    }
+
+    private static Map<String, byte[]> files(Path folder) throws IOException {
+        Map<String, byte[]> files = new TreeMap<>();
+        try (Stream<Path> all = Files.list(folder)) {
+            for (Path file : all.filter(Files::isRegularFile).toList()) {
+                files.put(file.getFileName().toString(), Files.readAllBytes(file));
+            }
+        }
+        return files;
+    }
+
+    private Path storeOf(String name, Map<String, byte[]> files) throws IOException {
+        Path store = Files.createDirectory(directory.resolve(name));
+        for (Map.Entry<String, byte[]> file : files.entrySet()) {
+            Files.write(store.resolve(file.getKey()), file.getValue());
+        }
+        return store;
+    }
+
+    private long verify(Path store) throws IOException {
+        try (ClosedStore closed = ClosedStore.open(store)) {
+            return new StoreVerifier(closed, finding -> said.add(finding.toString())).run();
+        }
+    }
+
+    /// True when nothing was lost, as the repair says.
+    private boolean repair(Path store) throws IOException {
+        said.clear();
+        try (ClosedStore closed = ClosedStore.open(store)) {
+            return new StoreRepair(closed, said::add).run();
+        }
+    }
+
+    private String text() {
+        return String.join("\n", said);
+    }
+
+    private static Map<String, String> entries(Path store) {
+        return Entries.of(options(store));
+    }
+
+    /// Where each edit begins, and where the last one ends.
+    private static List<Integer> editBounds(Path store) throws IOException {
+        try (ClosedStore closed = ClosedStore.open(store)) {
+            List<Integer> bounds = new ArrayList<>(ManifestInspection.of(closed).offsets());
+            bounds.add(Math.toIntExact(Files.size(store.resolve(FileNames.MANIFEST))));
+            return bounds;
+        }
+    }
+
+    private static byte[] flipped(byte[] content, int offset) {
+        byte[] damaged = content.clone();
+        damaged[offset] ^= 0x10;
+        return damaged;
+    }
+
+    /// As when a running store is copied with the manifest first.
+    @Test
+    void withAManifestOfWhichTheLastEditsAreMissingNothingIsLost() throws IOException {
+        Map<String, byte[]> last;
+        try (Store store = LsmStore.open(options(original()))) {
+            for (int round = 0; round < 6; round++) {
+                for (int i = 0; i < 5; i++) {
+                    put(store, "key-" + round + "-" + i, "value " + i);
+                }
+                if (round < 5) {
+                    store.administration().flush(() -> false);
+                }
+                if (round % 2 == 1) {
+                    store.administration().compact(() -> false);
+                }
+            }
+            last = files(original());
+        }
+        List<Integer> bounds = editBounds(storeOf("killed", last));
+        assertThat(bounds).hasSizeGreaterThan(8);
+        for (int end : bounds.subList(1, bounds.size())) {
+            Map<String, byte[]> copied = new TreeMap<>(last);
+            copied.computeIfPresent(FileNames.MANIFEST, (name, content) -> Arrays.copyOf(content, end));
+            Path store = storeOf("cut-" + end, copied);
+            said.clear();
+            boolean isDamaged = verify(store) > 0;
+            assertThat(isDamaged).as(text()).isEqualTo(end < bounds.getLast());
+            if (isDamaged) {
+                repair(store);
+            }
+            assertThat(entries(store)).as("manifest cut at %d\n%s", end, text()).isEqualTo(written);
+        }
+    }
+
+    @Test
+    void aTableThatTheManifestDoesNotNameIsKeptInTheFolderOfWhatWasLost() throws IOException {
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "a", "1");
+            store.administration().flush(() -> false);
+            remember();
+            put(store, "b", "2");
+            store.administration().flush(() -> false);
+            store.administration().compact(() -> false);
+        }
+        Map<String, byte[]> files = files(original());
+        String table = had.keySet().stream()
+                .filter(name -> name.endsWith(".table"))
+                .findFirst()
+                .orElseThrow();
+        files.put(table, had.get(table));
+        String present = only(files, ".table", table);
+        files.computeIfPresent(present, (name, content) -> flipped(content, content.length - 1));
+        Path store = storeOf("store", files);
+        repair(store);
+        assertThat(entries(store)).as(text()).isEqualTo(written);
+        assertThat(store.resolve("lost").resolve(table)).hasBinaryContent(had.get(table));
+        assertThat(store.resolve(table)).doesNotExist();
+    }
+
+    private static String only(Map<String, byte[]> files, String ending, String but) {
+        return files.keySet().stream()
+                .filter(name -> name.endsWith(ending) && !name.equals(but))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    /// What a file system leaves that has lost their deletion.
+    @Test
+    void withADamagedEditAnOldLogAndAnOldTableThatTheOthersTellOfAreNotTakenForNewOnes() throws IOException {
+        Map<String, byte[]> last;
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "overwritten", "old");
+            put(store, "deleted", "old");
+            remember();
+            store.administration().flush(() -> false);
+            remember();
+            put(store, "overwritten", "new");
+            delete(store, "deleted");
+            store.administration().flush(() -> false);
+            store.administration().compact(() -> false);
+            for (int i = 0; i < 3; i++) {
+                put(store, "later-" + i, "value");
+                store.administration().flush(() -> false);
+            }
+            put(store, "last", "value");
+            last = files(original());
+        }
+        List<Integer> bounds = editBounds(storeOf("killed", last));
+        long removal = removal(directory.resolve("killed"));
+        had.remove(FileNames.MANIFEST);
+        had.forEach(last::putIfAbsent);
+        for (int edit = 0; edit < bounds.size() - 1; edit++) {
+            int offset = (bounds.get(edit) + bounds.get(edit + 1)) / 2;
+            Map<String, byte[]> damaged = new TreeMap<>(last);
+            damaged.computeIfPresent(FileNames.MANIFEST, (name, content) -> flipped(content, offset));
+            Path store = storeOf("damaged-" + edit, damaged);
+            assertThat(repair(store)).as("is whole").isFalse();
+            if (edit == removal) { // nothing else tells it
+                assertThat(text()).contains("the order of tables that the manifest does not name");
+                continue;
+            }
+            assertThat(entries(store))
+                    .as("edit %d is damaged\n%s", edit, text())
+                    .isEqualTo(written);
+        }
+    }
+
+    /// The one edit that removes tables.
+    private static int removal(Path store) throws IOException {
+        try (ClosedStore closed = ClosedStore.open(store)) {
+            List<VersionEdit> edits = ManifestInspection.of(closed).edits();
+            return edits.indexOf(edits.stream()
+                    .filter(edit -> !edit.removed().isEmpty())
+                    .findFirst()
+                    .orElseThrow());
+        }
+    }
+
+    @Test
+    void aStoreThatVerifyFindsNoProblemInOpensAndAnotherDoesSoAfterARepair() throws IOException {
+        Map<String, byte[]> last;
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "a", "1");
+            store.administration().flush(() -> false);
+            put(store, "b", "2");
+            last = files(original());
+        }
+        for (String name : List.copyOf(last.keySet())) {
+            int bytes = name.endsWith(".log") ? 64 : name.equals(FileNames.MANIFEST) ? last.get(name).length : 0;
+            for (int offset = 0; offset < bytes; offset++) {
+                Map<String, byte[]> damaged = new TreeMap<>(last);
+                damaged.put(name, flipped(last.get(name), offset));
+                opensIfVerifyFindsNothingOrItIsRepaired(name + "-" + offset, damaged);
+            }
+        }
+        for (String text : List.of("somebody else's", "x".repeat(1_000))) {
+            Map<String, byte[]> foreign = new TreeMap<>(last);
+            foreign.put("000077.log", text.getBytes());
+            Path store = opensIfVerifyFindsNothingOrItIsRepaired("foreign-" + text.length(), foreign);
+            assertThat(store.resolve("lost").resolve("000077.log")).hasContent(text);
+        }
+    }
+
+    private Path opensIfVerifyFindsNothingOrItIsRepaired(String what, Map<String, byte[]> files) throws IOException {
+        Path store = storeOf(what, files);
+        if (verify(store) == 0) {
+            entries(store);
+        } else {
+            repair(store);
+            assertThat(verify(store)).as("%s\n%s", what, text()).isZero();
+            assertThat(entries(store)).as("%s\n%s", what, text()).isEqualTo(written);
+        }
+        return store;
+    }
+
+    @Test
+    void anotherWholeTableUnderTheNameOfOneIsALossAndNotPartOfTheStore() throws IOException {
+        for (boolean inLevel0 : new boolean[] {true, false}) {
+            Path where = directory.resolve("original-" + inLevel0);
+            StoreOptions options =
+                    options(where).toBuilder().tableBytes(4 << 10).build();
+            try (Store store = LsmStore.open(options)) {
+                put(store, "a", "1");
+                store.administration().flush(() -> false);
+                put(store, "b", "2");
+                put(store, "c", "3");
+                if (inLevel0) {
+                    store.administration().flush(() -> false);
+                } else {
+                    for (int i = 0; i < 40; i++) {
+                        put(store, "d" + i, "x".repeat(500));
+                    }
+                    store.administration().compact(() -> false);
+                }
+            }
+            List<String> tables = files(where).keySet().stream()
+                    .filter(name -> name.endsWith(".table"))
+                    .toList();
+            assertThat(tables).hasSizeGreaterThan(1);
+            byte[] other = Files.readAllBytes(where.resolve(tables.getLast()));
+            Files.write(where.resolve(tables.getFirst()), other);
+            assertThat(repair(where)).as("nothing was lost\n%s", text()).isFalse();
+            assertThat(said)
+                    .anyMatch(line -> line.startsWith("lost: " + tables.getFirst() + ": not the table")
+                            && line.contains(": keys from a to "));
+            assertThat(where.resolve("lost").resolve(tables.getFirst())).hasBinaryContent(other);
+            assertThat(verify(where)).isZero();
+            Map<String, String> kept = entries(where);
+            assertThat(kept).isNotEmpty().doesNotContainKey("a");
+            assertThat(written).containsAllEntriesOf(kept);
+            written.clear();
+        }
+    }
+
+    /// As one that is whole is found out: there what is left of another may share keys with its neighbours.
+    @Test
+    void whatIsLeftOfAnotherTableUnderTheNameOfOneInALevelMayOverlapOthers() throws IOException {
+        StoreOptions options = options(original()).toBuilder()
+                .tableBytes(4 << 10)
+                .blockBytes(512)
+                .build();
+        try (Store store = LsmStore.open(options)) {
+            for (int i = 0; i < 60; i++) {
+                put(store, "key-%02d".formatted(i), "x".repeat(500));
+            }
+            store.administration().compact(() -> false);
+        }
+        List<String> tables = files(original()).keySet().stream()
+                .filter(name -> name.endsWith(".table"))
+                .toList();
+        assertThat(tables).hasSizeGreaterThan(3);
+        byte[] other = Files.readAllBytes(original().resolve(tables.get(2)));
+        Files.write(original().resolve(tables.getFirst()), flipped(other, 30));
+        assertThat(repair(original())).isFalse();
+        assertThat(verify(original())).as(text()).isZero();
+        assertThat(written).containsAllEntriesOf(entries(original()));
+    }
+
+    @Test
+    void ofATornLogARepairForAnotherReasonKeepsWhatAnOpeningWould() throws IOException {
+        Map<String, byte[]> last;
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "table", "1");
+            store.administration().flush(() -> false);
+            for (int i = 0; i < 40; i++) {
+                put(store, "log-" + i, "x".repeat(100));
+            }
+            last = files(original());
+        }
+        String log = last.keySet().stream()
+                .filter(name -> name.endsWith(".log") && used(last.get(name)) > 1_024)
+                .findFirst()
+                .orElseThrow();
+        byte[] torn = last.get(log).clone();
+        Arrays.fill(torn, 512, 1_024, (byte) 0); // a sector that was not written, before others that were
+        last.put(log, torn);
+        Map<String, String> opened = entries(storeOf("opened", last));
+        assertThat(opened).containsKey("log-0").doesNotContainKey("log-39");
+        String table = only(last, ".table", "");
+        last.computeIfPresent(table, (name, content) -> flipped(content, content.length - 1));
+        Path store = storeOf("repaired", last);
+        assertThat(verify(store)).isPositive();
+        repair(store);
+        assertThat(entries(store)).as(text()).isEqualTo(opened);
+        assertThat(store.resolve("lost").resolve(log)).hasBinaryContent(torn);
+    }
+
+    private static int used(byte[] content) {
+        int used = content.length;
+        while (used > 0 && content[used - 1] == 0) {
+            used--;
+        }
+        return used;
+    }
+}
