@@ -19,6 +19,9 @@ final class FileNames {
     static final String MANIFEST = "MANIFEST";
     static final String TEMPORARY = ".tmp";
     static final String REPAIR = "REPAIR" + TEMPORARY;
+    /// Names with more digits are somebody else's.
+    static final long NUMBER_MAX = 999_999_999_999_999_999L;
+    private static final int DIGITS_MAX = 18;
     private static final String TABLE = ".table";
     private static final String LOG = ".log";
 
@@ -60,7 +63,7 @@ final class FileNames {
     /// Of a name as the store writes it: `77.log` is somebody else's, and not `000077.log`.
     private static OptionalLong number(String name, String ending) {
         String digits = name.endsWith(ending) ? name.substring(0, name.length() - ending.length()) : "";
-        if (digits.isEmpty() || digits.length() > 18 || !digits.chars().allMatch(c -> c >= '0' && c <= '9')) {
+        if (digits.isEmpty() || digits.length() > DIGITS_MAX || !digits.chars().allMatch(c -> c >= '0' && c <= '9')) {
             return OptionalLong.empty();
         }
         long number = Long.parseLong(digits);

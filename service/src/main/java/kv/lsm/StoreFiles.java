@@ -62,8 +62,20 @@ final class StoreFiles {
     }
 
     /// A file number not used before.
+    ///
+    /// @throws StoreException when none is left: a file of a higher one would not be found again
     long newNumber() {
-        return nextNumber.getAndIncrement();
+        long number = nextNumber.getAndIncrement();
+        if (number > FileNames.NUMBER_MAX) {
+            throw new StoreException(noNumbers() + ": directory=" + directory());
+        }
+        return number;
+    }
+
+    /// What is wrong where no file number is left, and what helps.
+    static String noNumbers() {
+        return "no file number is left: move the file with the highest number away, " + FileNames.NUMBER_MAX
+                + " being the last";
     }
 
     /// Makes sure that numbers below `number` are not given out.

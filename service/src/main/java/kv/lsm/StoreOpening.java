@@ -35,6 +35,8 @@ final class StoreOpening {
     /// @param manifest new, with one edit that tells the version
     record Result(ReadView view, Manifest manifest, StoreMetrics.Recovery recovery) {}
 
+    private static final System.Logger LOGGER = System.getLogger(StoreOpening.class.getName());
+
     private final StoreFiles files;
     private final LogSupply logs;
     /// what the manifest found tells; of a new store, nothing
@@ -82,11 +84,17 @@ final class StoreOpening {
             }
             Memtable active = firstMemtable(replayed.memtables());
             owned.add(active);
-            Manifest manifest = replaceManifest(replayed.memtables(), active);
+            Manifest manifest;
             try {
-                removeUnreferenced(names, replayed.worthless());
+                manifest = replaceManifest(replayed.memtables(), active);
+                try {
+                    removeUnreferenced(names, replayed.worthless());
+                } catch (IOException | RuntimeException | InternalError e) {
+                    Closing.quietly(manifest::close, FileNames.MANIFEST);
+                    throw e;
+                }
             } catch (IOException | RuntimeException | InternalError e) {
-                Closing.quietly(manifest::close, FileNames.MANIFEST);
+                giveBackLog(active.logNumber());
                 throw e;
             }
             ReadView view = new ReadView(active, replayed.memtables().reversed(), version, tables);
@@ -240,6 +248,26 @@ final class StoreOpening {
                             + StoreException.reasonOf(e) + "; free the disk, or start with a smaller --memtable-bytes",
                     e);
         }
+    }
+
+    /// Deletes the new log, or each start that fails would leave one more of full size; not where the manifest that
+    /// is in place names it, or cannot be read.
+    private void giveBackLog(long number) {
+        try {
+            if (files.options().wal() != WalMode.NONE && !isNamed(number)) {
+                files.deleteUnneeded(FileNames.log(number));
+            }
+        } catch (IOException | RuntimeException e) { // the next start that goes well deletes it
+            LOGGER.log(System.Logger.Level.DEBUG, "the log of a start that failed could not be deleted", e);
+        }
+    }
+
+    private boolean isNamed(long log) throws IOException {
+        if (!files.disk().list(files.directory()).contains(FileNames.MANIFEST)) {
+            return false;
+        }
+        Manifest.Content manifest = Manifest.read(files.disk(), files.directory(), files.allocator());
+        return manifest.edits().getLast().firstLog() == log;
     }
 
     /// A new manifest of one edit, in place of the one that was found.

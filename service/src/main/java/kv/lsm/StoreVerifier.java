@@ -39,6 +39,9 @@ public final class StoreVerifier {
                 unreferenced(FileNames.table(number), manifest.isComplete() || manifest.hasRemoved(number));
             }
         }
+        if (store.files.nextNumber() > FileNames.NUMBER_MAX) {
+            tell(Finding.problem(store.files.directory().toString(), StoreFiles.noNumbers()));
+        }
         logs(manifest);
         return problems;
     }

@@ -43,6 +43,70 @@ class OpeningTest {
         assertThat(sortedNames(disk)).isEqualTo(before);
     }
 
+    /// As long as the disk is full, each would take the room of another log.
+    @ParameterizedTest
+    @EnumSource(
+            value = StoreState.class,
+            names = {"NEW", "CLOSED_LOG", "SEVERAL_LOGS", "TABLES", "TABLES_AND_LOG"})
+    void aStartThatFailsBehindItsNewLogLeavesNoneThatTheManifestDoesNotName(StoreState state) throws Exception {
+        StoreOptions options = StoreState.options(WalMode.ALWAYS);
+        int[] left = {1};
+        for (int failing = 1; left[0] == 1; failing++) {
+            FaultyDisk disk = state.make(WalMode.ALWAYS, 1).disk();
+            List<String> before = logs(disk);
+            int[] created = {0};
+            int[] behind = {0};
+            left[0] = 0;
+            int at = failing;
+            disk.setFaults((count, what) -> {
+                created[0] |= what.startsWith("create") && what.endsWith(".log") ? 1 : 0;
+                behind[0] += created[0];
+                boolean fails = behind[0] == at + 1 && left[0] == 0 && !what.startsWith("close");
+                left[0] |= fails ? 1 : 0;
+                return fails;
+            });
+            Allocator allocator = new Allocator();
+            LsmStore opened = null;
+            try {
+                opened = LsmStore.open(options, disk, allocator);
+            } catch (StoreException e) {
+                assertThat(e).hasMessageContaining("planted fault");
+            }
+            disk.setFaults(FaultyDisk.NONE);
+            if (opened != null) { // what failed there can wait
+                opened.close();
+                continue;
+            }
+            assertThat(allocator.allocatedBytes()).isZero();
+            List<String> more = new ArrayList<>(logs(disk));
+            more.removeAll(before);
+            if (disk.list().contains(FileNames.MANIFEST)) {
+                more.remove(FileNames.log(Manifest.read(disk, StoreState.DIRECTORY, allocator)
+                        .edits()
+                        .getLast()
+                        .firstLog()));
+            }
+            assertThat(more)
+                    .as("logs left behind when call %d behind the new one fails", at)
+                    .isEmpty();
+        }
+    }
+
+    private static List<String> logs(FaultyDisk disk) {
+        return disk.list().stream().filter(name -> name.endsWith(".log")).toList();
+    }
+
+    @Test
+    void aStoreWithAFileOfTheHighestNumberIsRefusedAndKept() throws Exception {
+        FaultyDisk disk = StoreState.CLOSED_LOG.make(WalMode.OS, 1).disk();
+        disk.setContent("999999999999999999.log", new byte[0]);
+        List<String> before = sortedNames(disk);
+        assertThatThrownBy(() -> LsmStore.open(StoreState.options(WalMode.OS), disk, new Allocator()))
+                .isInstanceOf(StoreException.class)
+                .hasMessageContaining("move the file with the highest number away");
+        assertThat(sortedNames(disk)).isEqualTo(before);
+    }
+
     @ParameterizedTest
     @EnumSource
     void tablesWithoutAManifestAreRefusedAndKept(WalMode wal) throws Exception {
