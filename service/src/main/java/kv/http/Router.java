@@ -3,6 +3,7 @@ package kv.http;
 import kv.lsm.AttemptFailedException;
 import kv.lsm.PendingWrite;
 import kv.lsm.RangeCursor;
+import kv.lsm.StallCause;
 import kv.lsm.Store;
 import kv.lsm.StoreClosedException;
 import kv.lsm.StoreFailedException;
@@ -86,6 +87,9 @@ final class Router {
                 return false;
             }
         } catch (WriteStalledException e) {
+            if (e.stallCause() == StallCause.NO_LOG) { // else metrics tell
+                logRarely(failureOf(request), e);
+            }
             replace(out, mark, Answer.STALLED, request);
         } catch (AttemptFailedException e) {
             replace(out, mark, Answer.ATTEMPT_FAILED, request);

@@ -77,7 +77,7 @@ final class StoreSnapshots {
         gauge(
                 to,
                 "kv_store_recovery_seconds",
-                "Time the last opening spent on logs.",
+                "Time the last opening took.",
                 m.recovery().time().toNanos() / NANOS_PER_SECOND);
         gauge(
                 to,

@@ -43,7 +43,7 @@ final class LogSupply {
     /// @return true when the log before could not be made: writers may wait for this one
     synchronized boolean prepare(TimeSlices slices, Runnable succeeded) throws IOException {
         if (prepared == null && mode != WalMode.NONE) {
-            prepared = create(standardBytes, slices);
+            prepared = createStandard(slices);
         }
         boolean hadFailed = failed != null;
         if (hadFailed) {
@@ -53,13 +53,15 @@ final class LogSupply {
         return hadFailed;
     }
 
-    /// Why the last log could not be made, or null: there is no use in asking for another before [#prepare] has
-    /// made one.
+    /// Why the last standard log could not be made, or null: there is no use in asking for another before [#prepare]
+    /// has made one.
     Failed failedOrNull() {
         return failed;
     }
 
     /// An empty memtable with room for a record of `recordBytes` at least.
+    ///
+    /// A log larger than the standard one that cannot be made says nothing of the next standard one.
     ///
     /// @param header of the new log, given its number
     Memtable memtable(long recordBytes, LongFunction<WriteAheadLogFormat.Header> header) throws IOException {
@@ -67,7 +69,7 @@ final class LogSupply {
         try {
             return nextMemtable(recordBytes, header);
         } catch (IOException e) {
-            if (failed == null) {
+            if (failed == null && !isLarge(recordBytes)) {
                 failed = new Failed(e, 0);
             }
             throw e;
@@ -78,8 +80,12 @@ final class LogSupply {
 
     /// True when [#memtable] need not make a file of zeros first. A hint: the answer may be another soon.
     boolean isReady(long recordBytes) {
-        return mode == WalMode.NONE
-                || prepared != null && recordBytes <= files.options().memtableBytes();
+        return mode == WalMode.NONE || prepared != null && !isLarge(recordBytes);
+    }
+
+    /// True when a record needs a log that is made for it, and not one that was prepared.
+    boolean isLarge(long recordBytes) {
+        return recordBytes > files.options().memtableBytes();
     }
 
     /// True while somebody waits for a memtable: only one at a time does, under the lock of writers or before
@@ -91,11 +97,11 @@ final class LogSupply {
     private synchronized Memtable nextMemtable(long recordBytes, LongFunction<WriteAheadLogFormat.Header> header)
             throws IOException {
         Prepared log;
-        if (recordBytes > files.options().memtableBytes()) {
+        if (isLarge(recordBytes)) {
             discard(); // or a later memtable would have the smaller number
             log = create(logBytes(recordBytes), TimeSlices.endless());
         } else {
-            log = prepared != null ? prepared : create(standardBytes, TimeSlices.endless());
+            log = prepared != null ? prepared : createStandard(TimeSlices.endless());
             prepared = null;
             failed = null;
         }
@@ -115,8 +121,19 @@ final class LogSupply {
             Closing.quietly(log.file::close, FileNames.log(log.number));
             files.deleteUnneeded(FileNames.log(log.number));
             IOException reason = new IOException("a page of a new write-ahead log could not be reached", e);
-            failed = new Failed(reason, log.file.bytes());
+            if (log.file.bytes() == standardBytes) {
+                failed = new Failed(reason, standardBytes);
+            }
             throw reason;
+        }
+    }
+
+    private Prepared createStandard(TimeSlices slices) throws IOException {
+        try {
+            return create(standardBytes, slices);
+        } catch (IOException e) {
+            failed = new Failed(e, standardBytes);
+            throw e;
         }
     }
 
@@ -130,7 +147,6 @@ final class LogSupply {
             file = files.disk().createLog(files.path(FileNames.log(number)), bytes, mode == WalMode.ALWAYS, slices);
         } catch (IOException e) {
             files.deleteUnneeded(FileNames.log(number)); // what there is of it takes the room of the next
-            failed = new Failed(e, bytes);
             throw e;
         }
         try {
@@ -139,7 +155,6 @@ final class LogSupply {
         } catch (IOException e) {
             Closing.quietly(file::close, FileNames.log(number));
             files.deleteUnneeded(FileNames.log(number));
-            failed = new Failed(e, bytes);
             throw e;
         }
         return new Prepared(number, file);

@@ -50,9 +50,8 @@ public interface Store extends AutoCloseable {
 
     /// Sets the value of `key`.
     ///
-    /// @throws WriteStalledException when the store could not take the write within
-    /// [StoreOptions#stallLimit()]; the
-    ///         write was not applied
+    /// @throws WriteStalledException when the store could not take the write within [StoreOptions#stallLimit()], or
+    ///         finds no room for one that is larger than a memtable; the write was not applied
     /// @throws StoreFailedException  when the store takes no more writes after an I/O error
     void put(byte[] key, byte[] value);
 

@@ -238,6 +238,8 @@ final class WritePath {
     }
 
     /// False when no log could be made; the flusher tries again, and wakes writers then.
+    ///
+    /// @throws WriteStalledException when a log just for this write could not be made, which nobody tries again
     private boolean rotate(long recordBytes) {
         rotating = true;
         try {
@@ -260,6 +262,9 @@ final class WritePath {
                 failure.check();
             }
             wakeFlusher.run();
+            if (logs.isLarge(recordBytes)) { // others need less, and may find it
+                throw WriteStalledException.noRoomFor(recordBytes, e);
+            }
             return false;
         }
         rotationAnnounced = false;

@@ -9,7 +9,8 @@ import java.util.concurrent.locks.LockSupport;
 ///
 /// 1. Slowed down: writers share a rate; who would exceed it sleeps before it takes any lock.
 /// 2. Stopped: the writer that needs a new memtable waits, and all others behind it.
-/// 3. Who waits longer than the limit gets a [WriteStalledException]; its write was not applied.
+/// 3. Who is stopped for longer than the limit gets a [WriteStalledException]; its write was not applied. Who is
+///    slowed down sleeps no longer than the limit, and then writes.
 final class WriteStall {
     /// Shorter sleeps are saved up: the kernel's timers are not finer.
     private static final long SLEEP_NANOS_MIN = 1_000_000;

@@ -19,6 +19,7 @@ import kv.Eventually;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.disk.ForwardingDisk;
+import kv.lsm.disk.LogFile;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -427,6 +428,44 @@ class FullDiskTest {
         } finally {
             closeDead(store);
         }
+    }
+
+    /// Tried again at full speed it would fill the disk with zeros, and delete them, until somebody makes room.
+    @ParameterizedTest
+    @EnumSource(names = "NONE", mode = EnumSource.Mode.EXCLUDE)
+    void aWriteLargerThanAMemtableThatFindsNoRoomFailsAtOnceAndKeepsNoOtherFromWriting(WalMode wal) {
+        StoreOptions options = patient(wal);
+        List<Long> made = new CopyOnWriteArrayList<>();
+        Disk small = new ForwardingDisk(disk) {
+            @Override
+            public LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
+                made.add(bytes);
+                if (bytes > 2 * options.memtableBytes()) {
+                    throw new IOException("No space left on device");
+                }
+                return super.createLog(file, bytes, direct, slices);
+            }
+        };
+        LsmStore store = LsmStore.open(options, small, allocator);
+        try {
+            for (int i = 0; i < 5; i++) {
+                put(store);
+                byte[] large = new byte[3 * (int) options.memtableBytes()];
+                assertThatThrownBy(() -> store.put(Records.bytes("large"), large))
+                        .isInstanceOf(WriteStalledException.class)
+                        .hasMessageContaining("reason=No space left on device");
+                assertThat(store.isWritable()).isTrue();
+            }
+            put(store, 20);
+            assertThat(store.get(Records.bytes("large"))).isNull();
+            checkAll(store);
+            assertThat(made.stream().filter(bytes -> bytes > 2 * options.memtableBytes()))
+                    .as("attempts")
+                    .hasSize(5);
+        } finally {
+            closeDead(store);
+        }
+        assertThat(allocator.allocatedBytes()).isZero();
     }
 
     private void endsWritingWhenItFails(String call) {
