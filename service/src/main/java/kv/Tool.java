@@ -145,7 +145,14 @@ public final class Tool implements Callable<Integer> {
                 return EXIT_WELL;
             }
             repaired = true;
-            return new StoreRepair(store, out()::println).run() ? EXIT_WELL : EXIT_PROBLEMS;
+            try {
+                return new StoreRepair(store, out()::println).run() ? EXIT_WELL : EXIT_PROBLEMS;
+            } catch (IOException | StoreException e) {
+                throw new StoreException(
+                        "the repair was cut off; nothing is lost by that, run it again when the reason is gone: directory="
+                                + directory + ", reason=" + StoreException.reasonOf(e),
+                        e);
+            }
         }
 
         /// A repaired store is verified, too.
@@ -167,8 +174,8 @@ public final class Tool implements Callable<Integer> {
             description = {
                 "Shows what the store holds, one line each. Bytes that are not printable ASCII are written "
                         + "\\xNN. Changes nothing.",
-                "Exit codes: 0 shown, 1 damaged (dump tables, logs or the manifest instead), 2 bad arguments, not a "
-                        + "store or in use."
+                "Exit codes: 0 shown, 1 damaged (tables, logs and the manifest are shown as far as they can be read), "
+                        + "2 bad arguments, not a store or in use."
             })
     static final class Dump extends OnStore {
         private enum What {
@@ -245,7 +252,7 @@ public final class Tool implements Callable<Integer> {
                 case LOGS -> dump.logs();
                 case MANIFEST -> dump.manifest();
             }
-            return EXIT_WELL;
+            return dump.foundProblems() ? EXIT_PROBLEMS : EXIT_WELL;
         }
     }
 }

@@ -374,11 +374,35 @@ class ToolTest {
     }
 
     @Test
+    void aDumpThatTellsOfAProblemSaysSoByItsExitCode() throws IOException {
+        Path store = written(Compression.NONE);
+        for (String what : List.of("tables", "manifest", "logs")) {
+            assertThat(tool("dump", "--what", what, store.toString())).doesNotContain("problem: ");
+            assertThat(exit).as(what).isZero();
+        }
+        Path table = files(store, ".table").getFirst();
+        byte[] content = Files.readAllBytes(table);
+        Files.write(table, Arrays.copyOf(content, content.length - 1));
+        assertThat(tool("dump", "--what", "tables", store.toString())).contains("problem: " + table.getFileName());
+        assertThat(exit).isEqualTo(1);
+        Files.delete(table);
+        byte[] manifest = Files.readAllBytes(store.resolve("MANIFEST"));
+        manifest[20] ^= 1;
+        Files.write(store.resolve("MANIFEST"), manifest);
+        assertThat(tool("dump", "--what", "manifest", store.toString())).contains("problem: MANIFEST");
+        assertThat(exit).isEqualTo(1);
+    }
+
+    @Test
     void anErrorOfTheFileSystemSaysWhatItIs() throws IOException {
         Path store = written(Compression.NONE);
         Files.write(files(store, ".table").getFirst(), new byte[10]);
         Files.createFile(store.resolve("lost"));
-        assertThat(tool("repair", store.toString())).contains("kv.Tool: not a directory: " + store.resolve("lost"));
+        assertThat(tool("repair", store.toString()))
+                .contains(
+                        "kv.Tool: the repair was cut off; nothing is lost by that, run it again when the reason is gone: "
+                                + "directory=" + store,
+                        "reason=not a directory: " + store.resolve("lost"));
         assertThat(exit).isEqualTo(2);
     }
 

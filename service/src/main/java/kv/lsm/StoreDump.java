@@ -31,6 +31,7 @@ public final class StoreDump {
     private final Selection selection;
     private final Consumer<String> out;
     private long left;
+    private boolean damaged;
 
     public StoreDump(ClosedStore store, Selection selection, Consumer<String> out) {
         this.store = store;
@@ -54,7 +55,7 @@ public final class StoreDump {
                             + table.tombstones() + " from=" + Escaped.of(table.smallest()) + " to="
                             + Escaped.of(table.largest())));
         }
-        manifest.findings().forEach(finding -> out.accept(finding.toString()));
+        manifest.findings().forEach(this::tell);
     }
 
     /// The readable entries of each table.
@@ -74,8 +75,7 @@ public final class StoreDump {
                                     }
                                 })
                         .problems()
-                        .forEach(problem -> out.accept(Finding.problem(name, problem.offset(), problem.text())
-                                .toString()));
+                        .forEach(problem -> tell(Finding.problem(name, problem.offset(), problem.text())));
             }
         }
     }
@@ -87,9 +87,7 @@ public final class StoreDump {
             String name = FileNames.log(number);
             if (isWanted(name)) {
                 try (FileCopy copy = FileCopy.of(store.files.disk(), store.path(name), store.files.allocator())) {
-                    copy.gaps()
-                            .forEach(gap -> out.accept(Finding.problem(name, gap.offset(), gap.toString())
-                                    .toString()));
+                    copy.gaps().forEach(gap -> tell(Finding.problem(name, gap.offset(), gap.toString())));
                     long log = copy.reader().map();
                     LogInspection.read(log, copy.reader().bytes(), record -> record(name, record - log, record));
                 }
@@ -188,6 +186,16 @@ public final class StoreDump {
         return valueLength == EntryIterator.TOMBSTONE
                 ? "delete " + Escaped.of(key)
                 : "put " + Escaped.of(key) + " " + Escaped.of(Memory.copyOf(value, valueLength), selection.valueBytes);
+    }
+
+    /// True when one of the lines told of a problem.
+    public boolean foundProblems() {
+        return damaged;
+    }
+
+    private void tell(Finding finding) {
+        damaged |= finding.isProblem();
+        out.accept(finding.toString());
     }
 
     private void line(String text) {
