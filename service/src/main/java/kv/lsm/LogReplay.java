@@ -23,7 +23,7 @@ final class LogReplay {
     /// A log file, mapped.
     private record Log(long number, Path path, ReadFile file, long address) {
         WriteAheadLogReader reader() {
-            return new WriteAheadLogReader(path, address, file.bytes());
+            return new WriteAheadLogReader(path, number, address, file.bytes());
         }
     }
 

@@ -89,7 +89,8 @@ public final class StoreDump {
                 try (FileCopy copy = FileCopy.of(store.files.disk(), store.path(name), store.files.allocator())) {
                     copy.gaps().forEach(gap -> tell(Finding.problem(name, gap.offset(), gap.toString())));
                     long log = copy.reader().map();
-                    LogInspection.read(log, copy.reader().bytes(), record -> record(name, record - log, record));
+                    LogInspection.read(
+                            number, log, copy.reader().bytes(), record -> record(name, record - log, record));
                 }
             }
         }

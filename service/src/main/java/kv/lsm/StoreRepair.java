@@ -331,8 +331,8 @@ public final class StoreRepair {
         }
         Memtable memtable = Memtable.replayed(number, copy.reader().map(), copy.reader(), store.files.allocator());
         try {
-            LogInspection.Result result =
-                    LogInspection.read(memtable.logAddress(), copy.reader().bytes(), memtable::index);
+            LogInspection.Result result = LogInspection.read(
+                    number, memtable.logAddress(), copy.reader().bytes(), memtable::index);
             if (!WriteAheadLogFormat.mayBeLog(
                     memtable.logAddress(), copy.reader().bytes())) {
                 boolean isAllLost = result.records() == 0;

@@ -3,6 +3,8 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -12,6 +14,7 @@ import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
+import kv.lsm.memory.Checksum;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
@@ -237,6 +240,15 @@ class BatchAtomicityTest {
         assertThat(store.get(key(49))).isNull();
     }
 
+    /// With one record, as the format's page says.
+    private static byte[] asVersion1(byte[] log) {
+        ByteBuffer old = ByteBuffer.wrap(log.clone()).order(ByteOrder.LITTLE_ENDIAN);
+        int place = (int) old.getLong(16) * 0x9E3779B1 + 64 / 8 * 0x85EBCA77;
+        old.putInt(64, old.getInt(64) ^ place);
+        old.putInt(8, 1).putInt(40, 0);
+        return old.putInt(12, Checksum.of(old.slice(16, 48))).array();
+    }
+
     @Test
     void aLogOfAnOlderVersionIsReadAndOneOfALaterVersionIsRefusedAndKept() throws Exception {
         FaultyDisk disk = new FaultyDisk();
@@ -250,15 +262,14 @@ class BatchAtomicityTest {
                 .findFirst()
                 .orElseThrow();
         byte[] content = killed.content(log);
-        content[8] = 3;
+        content[8] = 4;
         killed.setContent(log, content);
         assertThatThrownBy(() -> LsmStore.open(options(WalMode.OS), killed, new Allocator()))
                 .isInstanceOf(CorruptionException.class)
                 .hasMessageContaining("unknown version of a write-ahead log")
-                .hasMessageContaining("version=3");
+                .hasMessageContaining("version=4");
         assertThat(killed.content(log)).isEqualTo(content);
-        content[8] = 1;
-        killed.setContent(log, content);
+        killed.setContent(log, asVersion1(content));
         try (Store old = LsmStore.open(options(WalMode.OS), killed, new Allocator())) {
             assertThat(old.get(key(1))).isEqualTo(value(1));
         }

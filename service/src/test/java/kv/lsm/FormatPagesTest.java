@@ -64,7 +64,8 @@ class FormatPagesTest {
         writer.append(Records.bytes("key"), null);
         assertShown(shown, Memory.copyOf(file.address(), (int) writer.end()));
 
-        WriteAheadLogReader reader = new WriteAheadLogReader(Path.of("page"), Records.nativeCopy(shown), shown.length);
+        WriteAheadLogReader reader =
+                new WriteAheadLogReader(Path.of("page"), 7, Records.nativeCopy(shown), shown.length);
         List<String> read = new ArrayList<>();
         WriteAheadLogReader.Result result = reader.read(
                 0,

@@ -22,7 +22,7 @@ public final class HexDump {
     }
 
     /// The bytes shown on a page, up to the last line shown.
-    static byte[] parse(List<String> page) {
+    public static byte[] parse(List<String> page) {
         byte[] bytes = new byte[0];
         for (String line : page) {
             Matcher matcher = LINE.matcher(line);

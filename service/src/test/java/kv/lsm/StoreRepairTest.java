@@ -254,7 +254,7 @@ class StoreRepairTest {
     private Path opensIfVerifyFindsNothingOrItIsRepaired(String what, Map<String, byte[]> files) throws IOException {
         Path store = storeOf(what, files);
         if (verify(store) == 0) {
-            entries(store);
+            assertThat(entries(store)).as(what).isEqualTo(written);
         } else {
             repair(store);
             assertThat(verify(store)).as("%s\n%s", what, text()).isZero();

@@ -16,15 +16,17 @@ public final class LogInspection {
 
     /// Gives the address of each valid record to `consumer`, in the order of writing.
     ///
+    /// @param number of the log by its name
     /// @param log address of the file's bytes
-    public static Result read(long log, long bytes, LongConsumer consumer) {
+    public static Result read(long number, long log, long bytes, LongConsumer consumer) {
+        LogRecords valid = new LogRecords(log, bytes, number);
         long records = 0;
         long first = -1;
         long lostAt = -1;
         long lostBytes = 0;
         long pending = 0;
         for (long at = WriteAheadLogFormat.HEADER_BYTES; at + Long.BYTES <= bytes; ) {
-            long size = WriteAheadLogFormat.foundRecordBytes(log, at, bytes);
+            long size = valid.foundBytes(at);
             if (size <= 0) {
                 if (Memory.getLong(log + at) != 0) {
                     lostAt = lostAt < 0 ? at : lostAt;
@@ -35,7 +37,7 @@ public final class LogInspection {
             }
             if (WriteAheadLogFormat.isBatch(log + at)) {
                 long batchBytes = WriteAheadLogFormat.batchBytes(log + at);
-                if (WriteAheadLogFormat.wholeBatchBytes(log + at, bytes - at) < batchBytes) { // none of it counts
+                if (valid.wholeBatchBytes(at) < batchBytes) { // none of it counts
                     lostAt = lostAt < 0 ? at : lostAt;
                     pending += Math.min(batchBytes, bytes - at);
                     at += batchBytes;

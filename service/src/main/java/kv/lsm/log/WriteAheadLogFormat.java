@@ -13,7 +13,7 @@ import kv.lsm.memory.Memory;
 ///
 /// ```
 /// file     header (64 bytes), records, zeros to the end
-/// header   magic 8 │ version 4 │ crc 4 │ number 8 │ previous number 8 │ previous end 8 │ zeros
+/// header   magic 8 │ version 4 │ crc 4 │ number 8 │ previous number 8 │ previous end 8 │ version 4 │ zeros
 /// record   crc 4 │ durable 4 │ value length 4 │ key length 2 │ key │ value │ zeros up to a multiple of 8
 /// batch    crc 4 │ durable 4 │ -3 4 │ 0 2 │ records 4 │ bytes 4 │ zeros 2, then so many records of so many bytes in
 /// all
@@ -24,9 +24,9 @@ import kv.lsm.memory.Memory;
 public final class WriteAheadLogFormat {
     /// "kvwalog1" when read as text.
     public static final long MAGIC = 0x31676F6C6177766BL;
-    public static final int VERSION = 2;
-    /// Without batches; is still read.
-    private static final int VERSION_WITHOUT_BATCHES = 1;
+    public static final int VERSION = 3;
+    /// Checksums do not hold the place of their record; is still read, and so is 1, which has no batches either.
+    private static final int VERSION_WITHOUT_PLACES = 2;
     public static final int HEADER_BYTES = 64;
     public static final int RECORD_ALIGNMENT_BYTES = 8;
     /// Bytes of a record before its key.
@@ -39,6 +39,12 @@ public final class WriteAheadLogFormat {
     private static final int NUMBER_AT = 16;
     private static final int PREVIOUS_NUMBER_AT = 24;
     private static final int PREVIOUS_END_AT = 32;
+    /// The version once more, where the header's checksum holds it.
+    private static final int VERSION_AGAIN_AT = 40;
+
+    /// Odd, so that each number and each place changes the checksum in another way.
+    static final int NUMBER_FACTOR = 0x9E3779B1;
+    static final int PLACE_FACTOR = 0x85EBCA77;
 
     private static final int DURABLE_AT = 4;
     private static final int VALUE_LENGTH_AT = 8;
@@ -57,6 +63,7 @@ public final class WriteAheadLogFormat {
         Memory.putLong(log + NUMBER_AT, header.number);
         Memory.putLong(log + PREVIOUS_NUMBER_AT, header.previousNumber);
         Memory.putLong(log + PREVIOUS_END_AT, header.previousEnd);
+        Memory.putInt(log + VERSION_AGAIN_AT, VERSION);
         Memory.putInt(log + HEADER_CRC_AT, headerChecksum(log));
     }
 
@@ -64,6 +71,7 @@ public final class WriteAheadLogFormat {
     static Header readHeader(long log) {
         boolean isHeader = Memory.getLong(log) == MAGIC
                 && unknownVersion(log) == 0
+                && Memory.getInt(log + VERSION_AGAIN_AT) == (hasPlaces(log) ? VERSION : 0)
                 && Memory.getInt(log + HEADER_CRC_AT) == headerChecksum(log);
         Header header = new Header(
                 Memory.getLong(log + NUMBER_AT),
@@ -88,7 +96,12 @@ public final class WriteAheadLogFormat {
     static int unknownVersion(long log) {
         int version = Memory.getInt(log + VERSION_AT);
         boolean isLog = Memory.getLong(log) == MAGIC && Memory.getInt(log + HEADER_CRC_AT) == headerChecksum(log);
-        return isLog && version != VERSION && version != VERSION_WITHOUT_BATCHES ? version : 0;
+        return isLog && (version < 1 || version > VERSION) ? version : 0;
+    }
+
+    /// True when the checksums of a log whose header is valid hold the places of their records.
+    static boolean hasPlaces(long log) {
+        return Memory.getInt(log + VERSION_AT) > VERSION_WITHOUT_PLACES;
     }
 
     private static int headerChecksum(long log) {
@@ -97,7 +110,10 @@ public final class WriteAheadLogFormat {
 
     /// Bytes that a record takes in the log.
     public static long recordBytes(int keyLength, int valueLength) {
-        long bytes = RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0L);
+        return aligned(RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0L));
+    }
+
+    static long aligned(long bytes) {
         return (bytes + RECORD_ALIGNMENT_BYTES - 1) & -RECORD_ALIGNMENT_BYTES;
     }
 
@@ -131,49 +147,41 @@ public final class WriteAheadLogFormat {
     /// The checksum's machine code reads the log: were its page taken from memory since the record was written, and
     /// could the disk not give it back, the process would end. That is left so: of copies in the heap the checksum
     /// takes longer, and each write pays for it.
-    static void writeChecksum(ByteBuffer log, int offset, int keyLength, int valueLength, CRC32C crc) {
+    ///
+    /// @param number of the log
+    static void writeChecksum(ByteBuffer log, long number, int offset, int keyLength, int valueLength, CRC32C crc) {
         crc.reset();
         log.limit(offset + RECORD_HEADER_BYTES + keyLength + Math.max(valueLength, 0))
                 .position(offset + DURABLE_AT);
         crc.update(log);
         log.limit(log.capacity());
-        log.putInt(offset, (int) crc.getValue());
+        log.putInt(offset, (int) crc.getValue() ^ place(number, offset));
     }
 
-    /// Bytes of the whole record at `record`, or -1 when there is none.
+    /// Bytes of a record from its first to the end of its value, or -1 when its lengths are none.
     ///
-    /// @param bytesLeft bytes of the log from there on
-    static long validRecordBytes(long record, long bytesLeft) {
-        long bytes = wholeRecordBytes(record, bytesLeft);
-        Mapped.throwPending(); // or a page that could not be read would be the end of the log
-        return bytes;
-    }
-
-    private static long wholeRecordBytes(long record, long bytesLeft) {
-        if (bytesLeft < RECORD_HEADER_BYTES) {
-            return -1;
-        }
-        int keyLength = keyLength(record);
+    /// @param keyLength of the record
+    static long contentLength(long record, int keyLength) {
         int valueLength = valueLength(record);
         boolean isMark = valueLength == CLOSED_VALUE_LENGTH || valueLength == BATCH_VALUE_LENGTH;
         if (isMark != (keyLength == 0) || valueLength < BATCH_VALUE_LENGTH) {
             return -1;
         }
-        int contentLength = valueLength == BATCH_VALUE_LENGTH ? BATCH_CONTENT_BYTES : valueLength;
-        long bytes = recordBytes(keyLength, contentLength);
-        if (bytes > bytesLeft) {
-            return -1;
-        }
-        long contentBytes = RECORD_HEADER_BYTES + keyLength + Math.max(contentLength, 0L);
-        boolean isWhole = Memory.getInt(record) == Checksum.ofMapped(record + DURABLE_AT, contentBytes - DURABLE_AT);
-        return isWhole ? bytes : -1;
+        int valueBytes = valueLength == BATCH_VALUE_LENGTH ? BATCH_CONTENT_BYTES : Math.max(valueLength, 0);
+        return RECORD_HEADER_BYTES + keyLength + (long) valueBytes;
     }
 
-    /// As [#validRecordBytes], at a place `at` of the log where a record need not begin. No record can say that
-    /// more was durable than lies before it, which spares most places their checksum.
-    static long foundRecordBytes(long log, long at, long bytes) {
-        boolean isNone = bytes - at < RECORD_HEADER_BYTES || durable(log + at) > at;
-        return isNone ? -1 : validRecordBytes(log + at, bytes - at);
+    /// CRC-32C of a record that may lie in a mapped file.
+    static int checksum(long record, long contentLength) {
+        return Checksum.ofMapped(record + DURABLE_AT, contentLength - DURABLE_AT);
+    }
+
+    /// What the checksum of a record is changed by, so that it holds for this log and this place only.
+    ///
+    /// @param number of the log
+    /// @param at where the record begins, bytes
+    static int place(long number, long at) {
+        return (int) number * NUMBER_FACTOR + (int) (at / RECORD_ALIGNMENT_BYTES) * PLACE_FACTOR;
     }
 
     /// The value length of the record without a key that begins a batch.
@@ -185,14 +193,14 @@ public final class WriteAheadLogFormat {
     private static final int BATCH_RECORDS_AT = 14;
     private static final int BATCH_BYTES_AT = 18;
 
-    static void writeBatchHeader(long record, long durable, int records, int bytes) {
+    /// @param place of the record, as [#place] tells it
+    static void writeBatchHeader(long record, int place, long durable, int records, int bytes) {
         Memory.putInt(record + DURABLE_AT, (int) (durable / RECORD_ALIGNMENT_BYTES));
         Memory.putInt(record + VALUE_LENGTH_AT, BATCH_VALUE_LENGTH);
         Memory.putShort(record + KEY_LENGTH_AT, 0);
         Memory.putInt(record + BATCH_RECORDS_AT, records);
         Memory.putInt(record + BATCH_BYTES_AT, bytes);
-        int contentBytes = RECORD_HEADER_BYTES + BATCH_CONTENT_BYTES;
-        Memory.putInt(record, Checksum.ofMapped(record + DURABLE_AT, contentBytes - DURABLE_AT));
+        Memory.putInt(record, checksum(record, RECORD_HEADER_BYTES + BATCH_CONTENT_BYTES) ^ place);
     }
 
     /// True when the valid record at `record` begins a batch.
@@ -209,23 +217,6 @@ public final class WriteAheadLogFormat {
         return BATCH_HEADER_BYTES + (Memory.getInt(record + BATCH_BYTES_AT) & 0xFFFF_FFFFL);
     }
 
-    /// How many bytes of the batch are whole records, those of the record that begins it included: all of
-    /// [#batchBytes] when it is whole.
-    ///
-    /// @param bytesLeft bytes of the log from `record` on
-    static long wholeBatchBytes(long record, long bytesLeft) {
-        long end = Math.min(batchBytes(record), bytesLeft);
-        long at = BATCH_HEADER_BYTES;
-        int records = 0;
-        for (long size; at < end; at += size, records++) {
-            size = validRecordBytes(record + at, end - at);
-            if (size <= 0 || keyLength(record + at) == 0) {
-                return at;
-            }
-        }
-        return at == batchBytes(record) && records == batchRecords(record) ? at : Math.min(at, batchBytes(record) - 1);
-    }
-
     /// The value length of the record without a key that an orderly close leaves at the end.
     static final int CLOSED_VALUE_LENGTH = -2;
 
@@ -233,11 +224,12 @@ public final class WriteAheadLogFormat {
         return valueLength(record) == CLOSED_VALUE_LENGTH;
     }
 
-    static void writeClosed(long record, long durable) {
+    /// @param place of the record, as [#place] tells it
+    static void writeClosed(long record, int place, long durable) {
         Memory.putInt(record + DURABLE_AT, (int) (durable / RECORD_ALIGNMENT_BYTES));
         Memory.putInt(record + VALUE_LENGTH_AT, CLOSED_VALUE_LENGTH);
         Memory.putShort(record + KEY_LENGTH_AT, 0);
-        Memory.putInt(record, Checksum.ofMapped(record + DURABLE_AT, RECORD_HEADER_BYTES - DURABLE_AT));
+        Memory.putInt(record, checksum(record, RECORD_HEADER_BYTES) ^ place);
     }
 
     /// Bytes of the log that were known to be durable when the record was written.

@@ -32,12 +32,15 @@ public final class WriteAheadLogReader {
             boolean closed) {}
 
     private final Path file;
+    private final long number;
     private final long log;
     private final long bytes;
 
+    /// @param number of the log by its name
     /// @param log address of the file's bytes
-    public WriteAheadLogReader(Path file, long log, long bytes) {
+    public WriteAheadLogReader(Path file, long number, long log, long bytes) {
         this.file = file;
+        this.number = number;
         this.log = log;
         this.bytes = bytes;
     }
@@ -54,13 +57,14 @@ public final class WriteAheadLogReader {
     public Result read(long knownEnd, LongConsumer consumer) {
         requireKnownVersion();
         WriteAheadLogFormat.Header header = header();
+        LogRecords valid = new LogRecords(log, bytes, number);
         long end = header == null ? 0 : WriteAheadLogFormat.HEADER_BYTES;
         long batchBytes = 0;
         long records = 0;
         boolean synced = false;
         boolean closed = false;
         if (header != null) {
-            for (long size; (size = WriteAheadLogFormat.validRecordBytes(log + end, bytes - end)) > 0; end += size) {
+            for (long size; (size = valid.validBytes(end)) > 0; end += size) {
                 synced |= WriteAheadLogFormat.durable(log + end) > 0;
                 if (WriteAheadLogFormat.isClosed(log + end)) {
                     end += size;
@@ -68,7 +72,7 @@ public final class WriteAheadLogReader {
                     break;
                 }
                 if (WriteAheadLogFormat.isBatch(log + end)) {
-                    batchBytes = WriteAheadLogFormat.wholeBatchBytes(log + end, bytes - end);
+                    batchBytes = valid.wholeBatchBytes(end);
                     if (batchBytes < WriteAheadLogFormat.batchBytes(log + end)) {
                         break; // all of it or nothing
                     }
@@ -89,7 +93,7 @@ public final class WriteAheadLogReader {
             requireLostUnsynced(broken, knownEnd);
         }
         long lastUsed = lastUsedByte(end);
-        requireTornTail(broken, lastUsed);
+        requireTornTail(valid, broken, lastUsed);
         Mapped.throwPending();
         return new Result(header, end, records, Math.max(lastUsed - end, 0), synced, closed);
     }
@@ -104,10 +108,10 @@ public final class WriteAheadLogReader {
         }
     }
 
-    private void requireTornTail(long end, long lastUsed) {
+    private void requireTornTail(LogRecords valid, long end, long lastUsed) {
         long step = WriteAheadLogFormat.RECORD_ALIGNMENT_BYTES;
         for (long at = end + step, size; at < lastUsed; at += Math.max(size, step)) { // no record lies in another
-            size = WriteAheadLogFormat.foundRecordBytes(log, at, bytes);
+            size = valid.foundBytes(at);
             if (size > 0) {
                 if (WriteAheadLogFormat.durable(log + at) > end) {
                     throw new CorruptionException(

@@ -87,7 +87,7 @@ public final class WriteAheadLogWriter {
         Mapped.throwPending(); // the checksum's machine code cannot be left by an error
         int valueLength = valueOrNull == null ? 0 : valueOrNull.length;
         if (checksummed) {
-            WriteAheadLogFormat.writeChecksum(view, (int) end, key.length, valueLength, crc);
+            WriteAheadLogFormat.writeChecksum(view, number(), (int) end, key.length, valueLength, crc);
         }
         Mapped.throwPending(); // or others would stand behind a record that is none
         END.setRelease(this, end + WriteAheadLogFormat.recordBytes(key.length, valueLength));
@@ -103,13 +103,14 @@ public final class WriteAheadLogWriter {
         // before the records: whole records behind a place that holds none are damage, not what a killed
         // process leaves
         WriteAheadLogFormat.writeBatchHeader(
-                batch, durableEnd, writes.size(), (int) (bytes - WriteAheadLogFormat.BATCH_HEADER_BYTES));
+                batch, WriteAheadLogFormat.place(number(), end), durableEnd, writes.size(), (int)
+                        (bytes - WriteAheadLogFormat.BATCH_HEADER_BYTES));
         for (WriteBatch.Write write : writes) {
             WriteAheadLogFormat.writeRecord(address + at, durableEnd, write.key(), write.valueOrNull());
             Mapped.throwPending();
             int valueLength = write.valueOrNull() == null ? 0 : write.valueOrNull().length;
             if (checksummed) {
-                WriteAheadLogFormat.writeChecksum(view, (int) at, write.key().length, valueLength, crc);
+                WriteAheadLogFormat.writeChecksum(view, number(), (int) at, write.key().length, valueLength, crc);
             }
             at += WriteAheadLogFormat.recordBytes(write.key().length, valueLength);
         }
@@ -120,7 +121,7 @@ public final class WriteAheadLogWriter {
 
     /// Leaves a mark that all before it was made durable and nothing follows; needs a sync of its own.
     public void appendClosed() {
-        WriteAheadLogFormat.writeClosed(address + end, durableEnd);
+        WriteAheadLogFormat.writeClosed(address + end, WriteAheadLogFormat.place(number(), end), durableEnd);
         END.setRelease(this, end + WriteAheadLogFormat.recordBytes(0, 0));
     }
 

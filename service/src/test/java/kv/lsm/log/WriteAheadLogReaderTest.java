@@ -8,6 +8,7 @@ import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
 import kv.lsm.CorruptionException;
+import kv.lsm.HexDump;
 import kv.lsm.Records;
 import kv.lsm.WriteBatch;
 import kv.lsm.memory.Allocator;
@@ -37,7 +38,7 @@ class WriteAheadLogReaderTest {
     }
 
     private WriteAheadLogReader.Result read(List<String> keys, long knownEnd) {
-        return new WriteAheadLogReader(FILE, memory.address(), LOG_BYTES)
+        return new WriteAheadLogReader(FILE, 1, memory.address(), LOG_BYTES)
                 .read(
                         knownEnd,
                         record -> keys.add(new String(Memory.copyOf(
@@ -120,6 +121,70 @@ class WriteAheadLogReaderTest {
         assertThat(keys).isEmpty();
         assertThat(result.end()).isEqualTo(broken);
         assertThat(result.droppedBytes()).isPositive();
+    }
+
+    /// As when somebody stores the bytes of a log.
+    @Test
+    void aRecordInTheValueOfATornOneIsNone() throws Exception {
+        for (long number : new long[] {1, 2}) {
+            UnloggedFile elsewhere = new UnloggedFile(new Allocator(), LOG_BYTES);
+            WriteAheadLogWriter other =
+                    new WriteAheadLogWriter(elsewhere, new WriteAheadLogFormat.Header(number, 0, 0), true);
+            other.append(Records.bytes("first"), Records.bytes("w".repeat(1_000)));
+            other.sync();
+            for (int i = 0; i < 12; i++) {
+                other.append(Records.bytes("evil"), Records.bytes("injected".repeat(20)));
+            }
+            byte[] content = Memory.copyOf(elsewhere.address(), (int) other.end());
+
+            zero(0, LOG_BYTES);
+            WriteAheadLogWriter own = new WriteAheadLogWriter(memory, new WriteAheadLogFormat.Header(1, 0, 0), true);
+            own.append(Records.bytes("0"), Records.bytes("v".repeat(200)));
+            long torn = own.end();
+            own.append(Records.bytes("ab"), content); // behind two bytes a record of the value may begin
+            byte[] whole = Memory.copyOf(memory.address(), LOG_BYTES);
+            for (long sector = 512; sector < own.end(); sector += 512) {
+                zero(sector, sector + 512);
+                List<String> keys = new ArrayList<>();
+                assertThat(read(keys).end()).as("sector at %d is lost", sector).isEqualTo(torn);
+                assertThat(keys).containsExactly("0");
+                assertThat(LogInspection.read(1, memory.address(), LOG_BYTES, record -> {})
+                                .records())
+                        .isEqualTo(1);
+                Memory.copy(whole, memory.address());
+            }
+        }
+    }
+
+    /// The example of the format's page before version 3.
+    private static final String VERSION_2 = """
+            000  6b 76 77 61 6c 6f 67 31 02 00 00 00 36 fb 54 4b
+            010  07 00 00 00 00 00 00 00 05 00 00 00 00 00 00 00
+            020  00 10 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+            030  00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00
+            040  5b 7a ed f4 00 00 00 00 05 00 00 00 03 00 6b 65
+            050  79 76 61 6c 75 65 00 00 2d a9 b9 42 0b 00 00 00
+            060  ff ff ff ff 03 00 6b 65 79 00 00 00 00 00 00 00
+            """;
+
+    @Test
+    void logsOfEarlierVersionsAreReadAndAnyChangedByteOfTheirHeaderIsFound() {
+        byte[] shown = HexDump.parse(VERSION_2.lines().toList());
+        for (byte version : new byte[] {1, 2}) {
+            zero(0, LOG_BYTES);
+            Memory.copy(shown, memory.address());
+            Memory.putByte(memory.address() + 8, version);
+            List<String> keys = new ArrayList<>();
+            assertThat(read(keys).headerOrNull()).isEqualTo(new WriteAheadLogFormat.Header(7, 5, 4096));
+            assertThat(keys).containsExactly("key", "key");
+            for (int at = 0; at < WriteAheadLogFormat.HEADER_BYTES; at++) {
+                if (at != 8) { // versions 1 and 2 differ in no more
+                    flip(at);
+                    assertThatThrownBy(() -> read(new ArrayList<>())).isInstanceOf(CorruptionException.class);
+                    flip(at);
+                }
+            }
+        }
     }
 
     @Test
