@@ -277,15 +277,27 @@ class MetamorphicTest {
 
         private void write(byte[] key, byte[] valueOrNull) {
             unsettled.add(new Write(key, valueOrNull));
-            if (random.nextInt(4) == 0) {
-                PendingWrite begun = store.tryBegin(key, valueOrNull);
-                (begun != null ? begun : store.begin(key, valueOrNull)).await();
-            } else if (valueOrNull == null) {
-                store.delete(key);
-            } else {
-                store.put(key, valueOrNull);
+            try {
+                if (random.nextInt(4) == 0) {
+                    PendingWrite begun = store.tryBegin(key, valueOrNull);
+                    (begun != null ? begun : store.begin(key, valueOrNull)).await();
+                } else if (valueOrNull == null) {
+                    store.delete(key);
+                } else {
+                    store.put(key, valueOrNull);
+                }
+            } catch (WriteStalledException e) {
+                hasNotHappened(e, 1);
             }
             settle();
+        }
+
+        /// The planned fault kept the store from making a log for the last `count` writes, which are one and need a
+        /// larger one than others.
+        private void hasNotHappened(WriteStalledException e, int count) {
+            assertThat(ground.isFaultPlanned()).as(e.getMessage()).isTrue();
+            assertThat(e).hasMessageContaining("larger than a memtable");
+            unsettled.subList(unsettled.size() - count, unsettled.size()).clear();
         }
 
         /// What an operator asks for, none of which changes what the store holds, and power cuts.
@@ -342,7 +354,12 @@ class MetamorphicTest {
             for (int i = random.nextInt(20); i >= 0; i--) {
                 Write write = new Write(keys.next(), random.nextInt(4) == 0 ? null : keys.value());
                 unsettled.add(write);
-                begun.add(random.nextInt(begun.size() + 1), store.begin(write.key, write.valueOrNull));
+                int awaited = random.nextInt(begun.size() + 1);
+                try {
+                    begun.add(awaited, store.begin(write.key, write.valueOrNull));
+                } catch (WriteStalledException e) {
+                    hasNotHappened(e, 1);
+                }
             }
             begun.forEach(PendingWrite::await);
             settle();
@@ -369,7 +386,11 @@ class MetamorphicTest {
                 writes.add(new WriteBatch.Write(write.key, write.valueOrNull));
                 unsettled.add(write);
             }
-            store.begin(new WriteBatch(writes)).await();
+            try {
+                store.begin(new WriteBatch(writes)).await();
+            } catch (WriteStalledException e) {
+                hasNotHappened(e, writes.size());
+            }
             settle();
         }
 
