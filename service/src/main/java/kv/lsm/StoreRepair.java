@@ -14,6 +14,7 @@ import kv.lsm.disk.FileCopy;
 import kv.lsm.log.LogInspection;
 import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.EntryIterator;
+import kv.lsm.memory.Mapped;
 import kv.lsm.table.SSTable;
 import kv.lsm.table.TableInspection;
 
@@ -263,6 +264,8 @@ public final class StoreRepair {
         } else {
             try {
                 tables.addAll(replayed(needed, replayed));
+            } catch (InternalError e) { // the next repair finds the page, and reads the rest
+                throw store.files.unreadablePage(e);
             } finally {
                 replayed.memtables().forEach(Memtable::release);
             }
@@ -273,8 +276,8 @@ public final class StoreRepair {
 
     /// What an opening would read of the logs; null when it would refuse them: what is lost of each, [#log] tells.
     private LogReplay.Result replayedOrNull(List<Long> needed, ManifestInspection manifest) throws IOException {
-        // a lost edit may tell that those that are missing before are no longer needed
-        long first = manifest.isComplete() || needed.isEmpty() ? manifest.firstLog() : needed.getFirst();
+        // a lost edit may tell that those that are missing are no longer needed
+        long first = manifest.isComplete() ? manifest.firstLog() : Long.MAX_VALUE;
         try {
             LogReplay.Result replayed = LogReplay.run(store.files, needed, first);
             if (replayed.notLogs().isEmpty()) {
@@ -381,6 +384,7 @@ public final class StoreRepair {
             while (entries.next()) {
                 writer.add(entries);
             }
+            Mapped.throwPending();
             return released(writer.finish());
         }
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.stream.Stream;
 import kv.Entries;
@@ -15,7 +16,7 @@ import kv.lsm.disk.WriteFile;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// A repair that is cut off at any of its calls that change something, and run again, keeps what one that went
 /// through keeps.
@@ -133,12 +134,29 @@ class InterruptedRepairTest {
         }
     }
 
+    private enum ManifestIs {
+        WHOLE,
+        MISSING,
+        WITHOUT_ITS_LAST_EDIT
+    }
+
+    private static void cutLastEdit(Path store) throws IOException {
+        int offset;
+        try (ClosedStore closed = ClosedStore.open(store)) {
+            offset = ManifestInspection.of(closed).offsets().getLast();
+        }
+        Path manifest = store.resolve(FileNames.MANIFEST);
+        Files.write(manifest, Arrays.copyOf(Files.readAllBytes(manifest), offset));
+    }
+
     @ParameterizedTest
-    @ValueSource(booleans = {true, false})
-    void runAgainItKeepsWhatOneThatWentThroughKeeps(boolean withManifest) throws IOException {
+    @EnumSource
+    void runAgainItKeepsWhatOneThatWentThroughKeeps(ManifestIs manifest) throws IOException {
         Path store = damagedStore();
-        if (!withManifest) {
-            Files.delete(store.resolve(FileNames.MANIFEST));
+        switch (manifest) {
+            case WHOLE -> {}
+            case MISSING -> Files.delete(store.resolve(FileNames.MANIFEST));
+            case WITHOUT_ITS_LAST_EDIT -> cutLastEdit(store);
         }
         Path whole = directory.resolve("whole");
         copy(store, whole);

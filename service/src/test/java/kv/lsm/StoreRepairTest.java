@@ -355,6 +355,31 @@ class StoreRepairTest {
         assertThat(store.resolve("lost").resolve(log)).hasBinaryContent(torn);
     }
 
+    /// Or what one log that was not deleted leaves out would take later ones along.
+    @Test
+    void withoutAManifestALogThatIsMissingBeforeOthersCostsNoneOfThem() throws IOException {
+        Map<String, byte[]> last;
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "a", "1");
+            remember();
+            for (String key : List.of("b", "c")) {
+                store.administration().flush(() -> false);
+                put(store, key, "2");
+            }
+            last = files(original());
+        }
+        String first = had.keySet().stream()
+                .filter(name -> name.endsWith(".log"))
+                .min(String::compareTo)
+                .orElseThrow();
+        assertThat(last).doesNotContainKey(first);
+        last.put(first, had.get(first));
+        last.remove(FileNames.MANIFEST);
+        Path store = storeOf("store", last);
+        repair(store);
+        assertThat(entries(store)).as(text()).isEqualTo(written);
+    }
+
     private static int used(byte[] content) {
         int used = content.length;
         while (used > 0 && content[used - 1] == 0) {
