@@ -152,6 +152,12 @@ impl<'a> Connection<'a> {
         (self.batch, self.batch_due_ns, self.sent_ns, self.answered) = (batch, batch_due_ns, sent_ns, 0);
     }
 
+    /// See [`DueRequests::request_number`].
+    #[inline]
+    pub fn request_number(&self) -> Option<u64> {
+        self.due.request_number()
+    }
+
     /// See [`DueRequests::unsent`].
     pub fn unsent(&mut self, end_ns: u64, each: impl FnMut(u64, u64)) -> u64 {
         self.due.unsent(end_ns, each)

@@ -92,19 +92,33 @@ impl<'a> DueRequests<'a> {
         }
     }
 
+    /// The number of the next among the requests of all series, over all parts: request i of series k of n is
+    /// number k + i·n. None in a closed loop, and with two servers in turn, of which each has but some of them.
+    #[inline]
+    pub fn request_number(&self) -> Option<u64> {
+        let series = match &self.due {
+            Due::Uniform(uniform) => uniform.connections(),
+            Due::Stepped(_, series) => *series,
+            Due::Poisson(poisson) => poisson.connections(),
+            Due::Alternating(..) | Due::Always | Due::InTurns(_) | Due::OfThread => return None,
+        };
+        Some(self.number as u64 + self.sent * series)
+    }
+
     /// So many have been sent.
     pub fn advance(&mut self, requests: u32) {
-        match &mut self.due {
+        if let Due::Alternating(..) = self.due {
             // One by one: those of the other server, which lie between, are not this one's to send.
-            Due::Alternating(..) => (0..requests).for_each(|_| {
+            for _ in 0..requests {
                 self.sent += 1;
                 self.skip();
-            }),
-            Due::Poisson(poisson) => (0..requests).for_each(|_| poisson.advance()),
-            Due::Uniform(_) | Due::Stepped(..) | Due::Always | Due::InTurns(_) | Due::OfThread => {
-                self.sent += u64::from(requests);
             }
+            return;
         }
+        if let Due::Poisson(poisson) = &mut self.due {
+            (0..requests).for_each(|_| poisson.advance());
+        }
+        self.sent += u64::from(requests);
     }
 
     /// Requests due before `end_ns` that were never sent: how many, and `each` gets (due time, how many of

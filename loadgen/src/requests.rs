@@ -1,8 +1,10 @@
 //! The requests of a run that no script makes: one that is sent every time, or those of a list in turn.
 //!
 //! A list (`--targets`) has a request per line: method, URL or path, and the file of its body if it has one.
-//! Of T threads, thread t sends lines t, t + T, t + 2 T, … and goes on from the top; so all lines are sent
-//! equally often, and in the order of the list where all threads keep pace.
+//! At a rate request m of the run, over all connections, is line m modulo the lines, whoever sends it. Where
+//! requests have no such numbers, in a closed loop and with two servers in turn, each thread goes through the
+//! whole list again and again, thread t of T from t/T of it on. So all lines are sent equally often, also
+//! where some connections or threads send more than others.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -57,23 +59,28 @@ impl Request {
 #[derive(Debug)]
 pub struct Rotation<'a> {
     requests: Cow<'a, [Request]>,
+    /// Of those without a number.
     next: usize,
-    step: usize,
 }
 
 impl<'a> Rotation<'a> {
     pub fn new(requests: impl Into<Cow<'a, [Request]>>, thread: usize, threads: usize) -> Self {
         let requests = requests.into();
-        Self { next: thread % requests.len(), step: threads % requests.len(), requests }
+        Self { next: thread * requests.len() / threads, requests }
     }
 
+    /// `number`: that of the request among all of the run, if it has one.
     #[inline]
-    pub fn next(&mut self) -> &Request {
-        let place = self.next;
-        self.next += self.step;
-        if self.next >= self.requests.len() {
-            self.next -= self.requests.len();
-        }
+    pub fn next(&mut self, number: Option<u64>) -> &Request {
+        let lines = self.requests.len();
+        let place = match number {
+            _ if lines == 1 => 0,
+            Some(number) => (number % lines as u64) as usize,
+            None => {
+                let following = (self.next + 1) % lines;
+                std::mem::replace(&mut self.next, following)
+            }
+        };
         &self.requests[place]
     }
 }
@@ -176,36 +183,30 @@ mod tests {
         (0..count).map(|n| Request::new(format!("GET /{n} HTTP/1.1\r\n\r\n").into_bytes()).unwrap()).collect()
     }
 
-    fn sent(requests: &[Request], thread: usize, threads: usize, count: usize) -> Vec<usize> {
-        let mut rotation = Rotation::new(requests, thread, threads);
-        let number = |request: &Request| {
-            String::from_utf8_lossy(&request.bytes[5..]).split(' ').next().unwrap().parse().unwrap()
-        };
-        (0..count).map(|_| number(rotation.next())).collect()
+    fn line(request: &Request) -> usize {
+        String::from_utf8_lossy(&request.bytes[5..]).split(' ').next().unwrap().parse().unwrap()
     }
 
     #[test]
-    fn threads_share_a_list_in_its_order_and_begin_again_at_its_end() {
+    fn a_request_with_a_number_is_the_line_of_that_number_whichever_thread_sends_it() {
+        let requests = numbered(5);
+        for thread in 0..3 {
+            let mut rotation = Rotation::new(&requests, thread, 3);
+            assert_eq!([0, 4, 5, 13].map(|number| line(rotation.next(Some(number)))), [0, 4, 0, 3]);
+        }
+    }
+
+    #[test]
+    fn without_numbers_each_thread_goes_through_the_whole_list_from_a_place_of_its_own_on() {
+        let sent = |requests: &[Request], thread: usize, threads: usize, count: usize| -> Vec<usize> {
+            let mut rotation = Rotation::new(requests, thread, threads);
+            (0..count).map(|_| line(rotation.next(None))).collect()
+        };
         let requests = numbered(5);
         assert_eq!(sent(&requests, 0, 1, 7), [0, 1, 2, 3, 4, 0, 1]);
-        assert_eq!(sent(&requests, 0, 2, 6), [0, 2, 4, 1, 3, 0]);
-        assert_eq!(sent(&requests, 1, 2, 6), [1, 3, 0, 2, 4, 1]);
+        assert_eq!(sent(&requests, 1, 2, 6), [2, 3, 4, 0, 1, 2]);
+        assert_eq!(sent(&requests, 2, 3, 5), [3, 4, 0, 1, 2]);
         assert_eq!(sent(&requests[..1], 3, 4, 2), [0, 0]);
-        assert_eq!(sent(&requests[..2], 3, 4, 2), [1, 1]);
-    }
-
-    #[test]
-    fn every_line_is_sent_equally_often_whatever_the_numbers_of_lines_and_threads() {
-        for (lines, threads) in [(1, 1), (2, 3), (6, 4), (7, 7), (12, 5), (3, 8)] {
-            let requests = numbered(lines);
-            let mut counts = vec![0; lines];
-            (0..threads).for_each(|thread| {
-                sent(&requests, thread, threads, lines).into_iter().for_each(|n| counts[n] += 1)
-            });
-            assert!(
-                counts.iter().all(|&count| count == threads),
-                "lines={lines} threads={threads}: {counts:?}"
-            );
-        }
+        assert_eq!(sent(&requests[..2], 3, 4, 3), [1, 0, 1]);
     }
 }

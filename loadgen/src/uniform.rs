@@ -37,6 +37,11 @@ impl Uniform {
         if due_ns < self.end_ns { due_ns } else { NEVER }
     }
 
+    /// Connections that share the rate.
+    pub fn connections(&self) -> u64 {
+        self.connections
+    }
+
     /// How many requests of `connection` are due before `by_ns`, and before the end.
     pub fn due_before(&self, connection: usize, by_ns: u64) -> u64 {
         let by_ns = by_ns.min(self.end_ns);

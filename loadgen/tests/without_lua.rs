@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use common::{Act, OK, Run, Server, loadgen, script};
 
@@ -105,13 +106,50 @@ fn targets_come_from_standard_input_and_threads_share_them() {
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     let sample = json["sample"].as_array().unwrap();
     let of = |target: &str| sample.iter().filter(|one| one["target"] == target).count();
-    // Each thread is in the middle of a round at most.
     let counts = ["/first", "/second", "/third"].map(of);
-    assert!(
-        counts.iter().sum::<usize>() == sample.len()
-            && counts.iter().all(|&count| count.abs_diff(counts[0]) <= 2),
-        "{counts:?}"
-    );
+    let unsent = json["counts"]["unsent"].as_u64().unwrap() as usize;
+    assert_eq!((counts.iter().sum::<usize>(), sample.len() + unsent), (sample.len(), 100));
+    assert!(counts.iter().all(|&count| count <= 34), "{counts:?}");
+}
+
+/// How often each of so many lines, `/0` and so on, came to a server that takes its time for `/0`.
+fn counts_of_lines(lines: usize, options: &[&str]) -> (Run, Vec<u64>) {
+    let seen = Arc::new(Mutex::new(vec![0; lines]));
+    let counts = seen.clone();
+    let server = Server::start(move |_, head| {
+        let line: usize = head.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
+        counts.lock().unwrap()[line] += 1;
+        if line == 0 {
+            Act::After(Duration::from_millis(5), OK.to_owned())
+        } else {
+            Act::Answer(OK.to_owned())
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("targets.txt");
+    std::fs::write(&list, (0..lines).map(|line| format!("GET /{line}\n")).collect::<String>()).unwrap();
+    let run = loadgen(&[options, &["--targets", list.to_str().unwrap(), &server.url()]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let counts = seen.lock().unwrap().clone();
+    (run, counts)
+}
+
+#[test]
+fn at_a_rate_each_line_is_due_equally_often_whatever_the_numbers_of_lines_connections_and_threads() {
+    for (lines, connections, threads) in [(2, "3", "2"), (4, "10", "4")] {
+        for dispatch in ["fixed", "any"] {
+            let options = ["-R200", "-d1s", "--dispatch", dispatch, "-c", connections, "-t", threads];
+            let (run, counts) = counts_of_lines(lines, &options);
+            assert_eq!(counts.iter().sum::<u64>() + run.count("unsent"), 200, "{counts:?}");
+            assert!(counts.iter().all(|&count| count <= 200 / lines as u64), "{dispatch} {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn in_a_closed_loop_each_thread_sends_all_lines_however_slowly_one_is_answered() {
+    let (_, counts) = counts_of_lines(2, &["--closed", "--requests", "40", "-c4", "-t2"]);
+    assert_eq!(counts, [20, 20]);
 }
 
 #[test]

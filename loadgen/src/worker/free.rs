@@ -46,6 +46,15 @@ impl<'a> FreeConnections<'a> {
         }
     }
 
+    /// See [`DueRequests::request_number`]: of what this connection sends next.
+    #[inline]
+    pub(super) fn request_number(&self, connection: &Connection<'_>) -> Option<u64> {
+        match self {
+            Self::Fixed(_) => connection.request_number(),
+            Self::Any(queue) => queue.requests.request_number(),
+        }
+    }
+
     /// Whether another connection has been free for longer, and so is to send first.
     #[inline]
     pub(super) fn others_are_first(&self) -> bool {

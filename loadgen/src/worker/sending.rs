@@ -64,7 +64,7 @@ impl Worker<'_> {
     /// `free_ns`: when the connection became free, if that was behind the due time.
     pub(super) fn send(&mut self, place: usize, free_ns: Option<u64>, now: u64) {
         let connection = &mut self.connections[place];
-        let (bytes, batch) = match self.source.next(connection.server) {
+        let (bytes, batch) = match self.source.next(connection.server, self.free.request_number(connection)) {
             Ok(Some(next)) => next,
             Ok(None) => return,
             Err(problem) => return self.course.fail(problem),

@@ -71,12 +71,17 @@ impl<'a> Source<'a> {
         self.script
     }
 
-    /// What is sent next to this server; none if the script has nothing to send.
+    /// What is sent next to this server; none if the script has nothing to send. `number`: see
+    /// [`crate::due::DueRequests::request_number`].
     #[inline]
-    pub(super) fn next(&mut self, server: Server) -> Result<Option<(Bytes<'_>, Batch)>, Error> {
+    pub(super) fn next(
+        &mut self,
+        server: Server,
+        number: Option<u64>,
+    ) -> Result<Option<(Bytes<'_>, Batch)>, Error> {
         match (&mut self.fixed, &self.script) {
             (Some(rotations), _) => {
-                let request = rotations[server].next();
+                let request = rotations[server].next(number);
                 Ok(Some((Bytes::Fixed(&request.bytes), request.batch.clone())))
             }
             (None, Some(script)) => made(script, &mut self.latest),
