@@ -2,11 +2,14 @@
 //! no other file may take the place of, as standard output, is written on where it is.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
@@ -22,8 +25,7 @@ pub fn check(path: &Path) -> Result<(), Error> {
     let tried = if is_device(path) {
         try_device(path)
     } else {
-        let partial = partial(&place(path));
-        File::create(&partial).and_then(|_| fs::remove_file(&partial))
+        begin(&place(path)).and_then(|(partial, _)| fs::remove_file(partial))
     };
     tried.map_err(|problem| Error::file(path, format!("cannot write: {problem}")))
 }
@@ -114,10 +116,33 @@ fn place(path: &Path) -> PathBuf {
     path
 }
 
-fn partial(path: &Path) -> PathBuf {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    partial.into()
+/// A new file beside this place, `.NAME.<process>.<number>.partial`, and its path. No other file is touched,
+/// whatever its name: neither a result that another process is writing, nor what an interrupted one left.
+fn begin(place: &Path) -> io::Result<(PathBuf, File)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let mut name = OsString::from(".");
+        name.push(place.file_name().ok_or(io::ErrorKind::InvalidInput)?);
+        name.push(format!(".{}.{}.partial", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+        let partial = place.with_file_name(name);
+        match File::create_new(&partial) {
+            Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {}
+            file => return file.map(|file| (partial, file)),
+        }
+    }
+}
+
+/// Fills a new file, which then takes the place of the one that is there, if one is, and has its mode.
+fn replace(place: &Path, fill: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
+    let (partial, file) = begin(place)?;
+    let filled = || {
+        if let Ok(replaced) = fs::metadata(place) {
+            file.set_permissions(replaced.permissions())?;
+        }
+        fill(file)?;
+        fs::rename(&partial, place)
+    };
+    filled().inspect_err(|_| drop(fs::remove_file(&partial)))
 }
 
 pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), Error> {
@@ -126,23 +151,14 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<
         fill(&mut out)?;
         out.flush()
     };
-    let written = if is_device(path) {
-        device(path).and_then(filled)
-    } else {
-        let place = place(path);
-        let partial = partial(&place);
-        let written = File::create(&partial).and_then(filled).and_then(|()| fs::rename(&partial, &place));
-        written.inspect_err(|_| {
-            let _ = fs::remove_file(&partial);
-        })
-    };
+    let written = if is_device(path) { device(path).and_then(filled) } else { replace(&place(path), filled) };
     written.map_err(|problem| Error::file(path, format!("cannot write: {problem}")))
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
@@ -164,6 +180,70 @@ mod tests {
         let named = [("--json", Some(file.as_path())), ("--hlog", Some(link.as_path()))];
         let told = check_differ(&named).unwrap_err().to_string();
         assert!(told.ends_with("link.json: a file holds one result: --json and --hlog name it"), "{told}");
+    }
+
+    #[test]
+    fn no_file_beside_it_is_touched_and_one_that_is_written_meanwhile_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, beside, link, other] =
+            ["r.json", "r.json.partial", "s.json.partial", "other"].map(|name| folder.path().join(name));
+        fs::write(&beside, "a body").unwrap();
+        fs::write(&other, "another's").unwrap();
+        symlink(&other, &link).unwrap();
+        write_text(&folder.path().join("s.json"), "{}");
+        check(&file).unwrap();
+        // Written as two processes do it, one within the other's time.
+        write(&file, |out| {
+            write_text(&file, "the first to be done");
+            write_text(&beside, "of the name that it had");
+            out.write_all(b"the last")
+        })
+        .unwrap();
+        let read = |path: &Path| fs::read_to_string(path).unwrap();
+        assert_eq!(
+            [&file, &beside, &other].map(|path| read(path)),
+            ["the last", "of the name that it had", "another's"]
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "nothing is left beside them");
+    }
+
+    #[test]
+    fn what_another_left_under_the_name_of_the_next_is_left_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("r.json");
+        let (left, _) = begin(&file).unwrap();
+        let number: u64 = left.to_str().unwrap().rsplit('.').nth(1).unwrap().parse().unwrap();
+        let next = left.with_file_name(format!(".r.json.{}.{}.partial", process::id(), number + 1));
+        fs::write(&next, "left").unwrap();
+        write_text(&file, "{}");
+        assert_eq!(
+            (fs::read_to_string(&next).unwrap(), fs::read_to_string(&file).unwrap()),
+            ("left".to_owned(), "{}".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("r.json");
+        for mode in [0o600, 0o640, 0o444] {
+            fs::write(&file, "secret").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            write_text(&file, "{}");
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, mode);
+            fs::remove_file(&file).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_filled_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("r.json");
+        fs::write(&file, "old").unwrap();
+        let told = write(&file, |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err().to_string();
+        assert!(told.contains("r.json: cannot write: "), "{told}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
