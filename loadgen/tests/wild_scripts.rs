@@ -187,6 +187,16 @@ fn in_a_closed_loop_delay_says_how_long_a_connection_waits_before_each_request()
 }
 
 #[test]
+fn a_delay_that_returns_nothing_is_none_and_of_several_values_the_first_counts() {
+    for source in
+        ["function delay() end", "function delay() return nil end", "function delay() return '0', 99 end"]
+    {
+        let (run, heads) = run_beside(&[], source, &["--closed"], &[]);
+        assert!(run.code == 0 && heads.len() > 8, "{source}: {} {}", heads.len(), run.stderr);
+    }
+}
+
+#[test]
 fn at_a_constant_rate_delay_is_not_called_and_the_user_is_told() {
     let (run, heads) = run("function delay() error('called') end");
     assert!(run.code == 0 && !heads.is_empty(), "{}", run.stderr);

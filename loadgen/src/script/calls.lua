@@ -11,7 +11,7 @@ local function take_response(status, headers, body)
 end
 
 local function next_delay_ms()
-  if type(delay) == "function" then return tonumber(delay()) end
+  if type(delay) == "function" then return tonumber((delay())) end
 end
 
 return next_request, take_response, next_delay_ms
