@@ -55,8 +55,8 @@ use source::Source;
 
 /// Sends in a row before answers get their turn.
 const SENDS_IN_A_ROW: usize = 32;
-/// A run that was called off awaits answers for this long at most, whatever the timeout: as long as by
-/// default. Who asks for an end has no minute to spare, and asking twice loses the result.
+/// A run that was called off, or failed, awaits answers for this long at most, whatever the timeout: as long
+/// as by default. Who asks for an end has no minute to spare, and asking twice loses the result.
 const CALLED_OFF_NS: u64 = 2_000_000_000;
 const RECEIVE_BYTES: usize = 128 * 1024;
 
@@ -199,6 +199,12 @@ impl<'a> Worker<'a> {
             failure: self.course.into_failure(),
         };
         (outcome, self.source.into_script())
+    }
+
+    /// The run ends for all threads: no other is to load a server for a result that is none.
+    fn fail(&mut self, problem: Error) {
+        self.course.fail(problem);
+        self.links.call_off();
     }
 
     /// By its script: nothing leaves after the call that said so, not even what is due by then.

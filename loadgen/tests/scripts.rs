@@ -242,6 +242,27 @@ fn an_error_while_others_are_due_at_the_end_ends_the_run_too() {
 }
 
 #[test]
+fn an_error_ends_the_run_of_all_threads_whatever_the_timeout() {
+    // The first request of the first thread is never answered.
+    let is_first = |head: &str| head.starts_with("GET /1/1 ");
+    let server = Server::start(move |_, head| match is_first(head) {
+        true => Act::Silence,
+        false => Act::Answer(OK.to_owned()),
+    });
+    let (_folder, path) = script(
+        "local threads = 0\nfunction setup(thread) threads = threads + 1; thread:set('number', threads) end\n\
+            local n = 0\nfunction request()\n  n = n + 1\n\
+            if number == 1 and n == 5 then error('fifth') end\n  return wrk.format(nil, '/' .. number .. '/' .. n)\nend",
+    );
+    for pacing in ["-R100", "--closed"] {
+        let run = loadgen(&[pacing, "-c4", "-t2", "-d90s", "-T", "90s", "-s", &path, &server.url()]);
+        assert_eq!(run.code, 1, "124 if it goes on: {}", run.stderr);
+        assert!(run.stderr.contains(": fifth"), "{}", run.stderr);
+        assert_eq!(run.json["threads"][0]["sent"], 4, "{pacing}");
+    }
+}
+
+#[test]
 fn errors_in_every_other_place_name_file_and_line_too() {
     for (source, place) in [
         ("x = = 1", "script.lua:1:"),

@@ -125,9 +125,6 @@ impl Crew<'_> {
                         .intervals
                         .drain(..)
                         .for_each(|interval| gathered.intervals.add(interval));
-                    if outcome.failure.is_some() {
-                        self.stop.store(true, Ordering::Relaxed);
-                    }
                     gathered.outcomes.push(*outcome);
                 }
                 Report::Failed(problem) => return Err(problem),

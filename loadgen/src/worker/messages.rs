@@ -28,6 +28,11 @@ impl Links<'_> {
         let _ = self.reports.send((self.thread, report));
     }
 
+    /// The run ends early, for all threads.
+    pub fn call_off(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
     pub fn is_called_off(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -155,7 +155,7 @@ impl Worker<'_> {
             && !self.course.has_failed()
             && let Err(problem) = script.response(answer.status, captured)
         {
-            self.course.fail(problem);
+            self.fail(problem);
         }
     }
 

@@ -46,7 +46,7 @@ impl Worker<'_> {
                     connection.delay(self.course.since_start_ns(now), delay_ns, self.plan.duration_ns)
                 }
                 Ok(None) => {}
-                Err(problem) => return self.course.fail(problem),
+                Err(problem) => return self.fail(problem),
             }
         }
         connection.due_ns = self.free.due_of_any_ns().unwrap_or(connection.due_ns);
@@ -67,7 +67,7 @@ impl Worker<'_> {
         let (bytes, batch) = match self.source.next(connection.server, self.free.request_number(connection)) {
             Ok(Some(next)) => next,
             Ok(None) => return,
-            Err(problem) => return self.course.fail(problem),
+            Err(problem) => return self.fail(problem),
         };
         let sent_ns = if bytes.were_made() { now_ns() } else { now };
         if !connection.is_idle() {

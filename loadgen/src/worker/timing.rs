@@ -21,7 +21,7 @@ impl Worker<'_> {
         };
         let count = match self.waiting.wait(&mut self.epoll, now, &awaited) {
             Ok(count) => count,
-            Err(problem) => return self.course.fail(Error::Failed(format!("epoll: {problem}"))),
+            Err(problem) => return self.fail(Error::Failed(format!("epoll: {problem}"))),
         };
         for index in 0..count {
             self.on_event(self.epoll.event(index));
