@@ -198,6 +198,8 @@ impl Plan {
         let requests = [requests_to(&target)?, requests_to(second)?];
         let tls = tls(&args, [&target, second])?;
         let interval_ns = nanoseconds(args.interval());
+        let bodies: Vec<PathBuf> = list.iter().flat_map(List::body_files).collect();
+        whole_file::check_spares(&outputs, bodies.iter().map(PathBuf::as_path))?;
         Ok(Self {
             target,
             tls,

@@ -122,15 +122,32 @@ impl List {
         Ok(Self { path: path.to_owned(), text })
     }
 
-    /// Its requests to one server. Body files are found beside the list.
+    /// Its numbered lines that are requests.
+    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = (1..).zip(self.text.lines().map(str::trim));
+        lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+    }
+
+    /// Body files are found beside the list.
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// The files of its bodies.
+    pub fn body_files(&self) -> impl Iterator<Item = PathBuf> {
+        self.lines()
+            .map(|(_, line)| split(line).2)
+            .filter(|file| !file.is_empty())
+            .map(|file| self.folder().join(file))
+    }
+
+    /// Its requests to one server.
     pub fn requests(&self, target: &Target, headers: &[(String, String)]) -> Result<Vec<Request>, Error> {
-        let folder = self.path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        let lines = (1..)
-            .zip(self.text.lines().map(str::trim))
-            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let requests: Vec<Request> = lines
+        let folder = self.folder();
+        let requests: Vec<Request> = self
+            .lines()
             .map(|(number, line)| {
-                of_line(line, &folder, target, headers)
+                of_line(line, folder, target, headers)
                     .map_err(|problem| Error::Failed(format!("{}:{number}: {problem}", self.path.display())))
             })
             .collect::<Result<_, _>>()?;
@@ -144,15 +161,21 @@ impl List {
     }
 }
 
+/// Method, URL or path, and the file of the body; what is missing is empty.
+fn split(line: &str) -> (&str, &str, &str) {
+    let (method, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim_start();
+    let (url, file) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    (method, url, file.trim())
+}
+
 fn of_line(
     line: &str,
     folder: &Path,
     target: &Target,
     headers: &[(String, String)],
 ) -> Result<Request, Error> {
-    let (method, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let rest = rest.trim_start();
-    let (url, file) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let (method, url, file) = split(line);
     if !is_method(method) || url.is_empty() {
         return Err(Error::Failed(format!(
             "no method and URL: {line:?}; example: PUT /v0/entity?id=1 body.bin"
@@ -168,7 +191,7 @@ fn of_line(
         }
         other.path
     };
-    let body = match file.trim() {
+    let body = match file {
         "" => None,
         file => Some(read_body(&folder.join(file))?),
     };

@@ -171,6 +171,14 @@ fn no_result_takes_the_place_of_what_the_run_reads() {
         let told = format!("{name}: --json would replace a file that is read\n");
         assert_eq!(error(&output), told, "{option}");
     }
+    let list = folder.path().join("targets.txt");
+    std::fs::write(&list, "# first\nGET /\n PUT /\tfile \n").unwrap();
+    for option in ["--json", "--hlog", "--slowest"] {
+        let output =
+            loadgen(&["-R10", "--targets", list.to_str().unwrap(), option, name, "http://127.0.0.1:1/"]);
+        assert_eq!(error(&output), format!("{name}: {option} would replace a file that is read\n"));
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "GET /");
 }
 
 #[test]
