@@ -141,8 +141,14 @@ impl Waiting {
         awaited: &Awaited,
     ) -> io::Result<usize> {
         let Awaited { elapsed_ns, due_ns, end_ns, answer_sent_ns, opening } = *awaited;
-        let others_ns = self.housekeeping_ns.min(end_ns);
-        match self.habits.wait_after(self.spun_ns, elapsed_ns, now_ns, due_ns, others_ns, answer_sent_ns) {
+        // What could wait until the end or longer is not held back: that would cut it off.
+        let slack_until_ns = end_ns.saturating_sub(self.habits.slack_ns);
+        let (habits, until_ns) = match now_ns < slack_until_ns {
+            true => (self.habits, slack_until_ns),
+            false => (Habits { slack_ns: 0, ..self.habits }, end_ns),
+        };
+        let others_ns = self.housekeeping_ns.min(until_ns);
+        match habits.wait_after(self.spun_ns, elapsed_ns, now_ns, due_ns, others_ns, answer_sent_ns) {
             Wait::NotAtAll => events.look(),
             Wait::Asleep(until_ns) => events.wait_until(until_ns),
             // Where nothing is under way no look delays what is due; that a free connection was closed is
@@ -328,6 +334,21 @@ mod tests {
         assert_eq!(within_slack(Some(9), Some(0)), (10, vec![]));
         assert_eq!(within_slack(None, Some(0)), (99, vec![70 * US]));
         assert_eq!(within_slack(None, None), (0, vec![70 * US]));
+    }
+
+    #[test]
+    fn what_could_wait_until_the_end_is_not_held_back_and_nothing_is_where_slack_is_longer_than_the_run() {
+        let slept_until = |slack_us: u64, now_us: u64, due_us: u64| {
+            let habits = Habits { slack_ns: slack_us * US, ..Habits::default() };
+            let mut events = Scripted::default();
+            let awaited = Awaited { end_ns: 500 * US, ..until(due_us * US) };
+            waiting(habits).wait(&mut events, now_us * US, &awaited).unwrap();
+            events.slept_until_ns[0] / US
+        };
+        assert_eq!(slept_until(50, 0, 100), 150);
+        assert_eq!([slept_until(50, 0, 430), slept_until(50, 0, 450)], [450, 450], "until slack is over");
+        assert_eq!([slept_until(50, 451, 460), slept_until(600, 0, 100)], [460, 100]);
+        assert_eq!([slept_until(50, 0, 600), slept_until(50, 460, 600)], [450, 500]);
     }
 
     #[test]
