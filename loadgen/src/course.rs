@@ -133,7 +133,8 @@ impl Course {
 
     /// No answer has come for the timeout, and no connection has been free to ask: a run that only answers
     /// can end would last for ever. Time in which one is free does not count: a script may have it wait for
-    /// longer than the timeout, and nobody owes an answer meanwhile.
+    /// longer than the timeout, and nobody owes an answer meanwhile. Nor is it given up while the answer to
+    /// the last request is not overdue, which may have left on a connection that took long to open again.
     pub fn is_given_up(&mut self, now: u64, any_is_free: impl FnOnce() -> bool) -> bool {
         if !self.ends_by_answers {
             return false;
@@ -141,7 +142,8 @@ impl Course {
         if self.requests_left != Some(0) && any_is_free() {
             self.awaited_ns = self.awaited_ns.max(now);
         }
-        now.saturating_sub(self.awaited_ns) >= self.timeout_ns
+        let sent_ns = self.answer_sent_ns().unwrap_or(0);
+        now.saturating_sub(self.awaited_ns.max(sent_ns)) >= self.timeout_ns
     }
 
     /// No more will be sent; how many requests were left.
@@ -233,13 +235,24 @@ mod tests {
     fn a_run_that_answers_end_is_given_up_when_none_has_come_for_the_timeout_and_nobody_could_ask() {
         let mut course = started("-c1 -t1 -T 2s --closed --requests 5 http://h/");
         course.sent(1, 1001 * MS);
-        assert!(!course.is_given_up(2999 * MS, || false) && course.is_given_up(3000 * MS, || false));
+        assert!(!course.is_given_up(3000 * MS, || false) && course.is_given_up(3001 * MS, || false));
         course.answered(2500 * MS);
         assert!(!course.is_given_up(4499 * MS, || false) && course.is_given_up(4500 * MS, || false));
         assert!(!course.is_given_up(6000 * MS, || true), "a free connection could ask");
         assert!(!course.is_given_up(7999 * MS, || false) && course.is_given_up(8000 * MS, || false));
         assert_eq!((course.give_up(), course.give_up()), (4, 0));
         assert!(course.is_given_up(9000 * MS, || true), "none is left that a free connection could send");
+    }
+
+    #[test]
+    fn a_request_that_left_when_its_connection_was_open_again_has_the_whole_timeout_for_its_answer() {
+        let mut course = started("-c1 -t1 -T 2s --closed --requests 5 http://h/");
+        course.sent(1, 1001 * MS);
+        course.is_free(); // lost
+        course.sent(1, 2900 * MS);
+        assert!(!course.is_given_up(4899 * MS, || false) && course.is_given_up(4900 * MS, || false));
+        course.is_free();
+        assert!(course.is_given_up(4899 * MS, || false), "nothing is under way that could be answered");
     }
 
     #[test]
