@@ -199,9 +199,19 @@ impl Alternation {
 
     /// Time in slices between these two.
     pub fn sending_between_ns(&self, from_ns: u64, until_ns: u64) -> u64 {
-        let within =
-            |slice| self.end_ns(slice).min(until_ns).saturating_sub(self.start_ns(slice).max(from_ns));
-        (0..self.slices()).map(within).sum()
+        (0..self.slices()).map(|slice| self.of_slice_ns(slice, from_ns, until_ns)).sum()
+    }
+
+    /// Time in this server's slices between these two.
+    pub fn turns_between_ns(&self, server: Server, from_ns: u64, until_ns: u64) -> u64 {
+        (self.slice_at(from_ns)..=self.slice_at(until_ns))
+            .filter(|&slice| self.server(slice) == server)
+            .map(|slice| self.of_slice_ns(slice, from_ns, until_ns))
+            .sum()
+    }
+
+    fn of_slice_ns(&self, slice: usize, from_ns: u64, until_ns: u64) -> u64 {
+        self.end_ns(slice).min(until_ns).saturating_sub(self.start_ns(slice).max(from_ns))
     }
 }
 

@@ -85,7 +85,7 @@ pub struct Measurement {
     unanswered: Unanswered,
     /// See [`Measured::kept`].
     kept: u64,
-    /// Time that all connections together waited for answers in the measured window.
+    /// See [`Measured::busy_ns`].
     busy_ns: u64,
     warm_up_responses: Histogram<u64>,
     rates_rps: BTreeMap<u64, u64>,
@@ -113,7 +113,8 @@ pub struct Measured {
     /// Of the measured requests those answered before the end of sending, or behind it if they had left in
     /// time.
     pub kept: u64,
-    /// Time that all connections together waited for answers in the measured window.
+    /// Time that all connections together waited for answers in the measured window; with two servers in turn
+    /// each in its own server's slices.
     pub busy_ns: u64,
 }
 
@@ -222,14 +223,17 @@ impl Measurement {
         }
     }
 
-    /// A connection waited for answers from then to then.
+    /// A connection to this server waited for answers from then to then.
     #[inline]
-    pub fn connection_was_busy(&mut self, from_ns: u64, until_ns: u64) {
+    pub fn connection_was_busy(&mut self, server: Server, from_ns: u64, until_ns: u64) {
         if let Some(steps) = &mut self.steps {
             steps.connection_was_busy(from_ns, until_ns);
         }
         let (from_ns, until_ns) = (from_ns.max(self.window.measure_ns()), until_ns.min(self.window.end_ns()));
-        self.busy_ns += until_ns.saturating_sub(from_ns);
+        self.busy_ns += match &self.slices {
+            Some(slices) if from_ns < until_ns => slices.turns_between_ns(server, from_ns, until_ns),
+            _ => until_ns.saturating_sub(from_ns),
+        };
     }
 
     /// Requests that were due then will get no answer.
@@ -358,6 +362,7 @@ impl Measurement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alternation::tests::slicing;
 
     const MS: u64 = 1_000_000;
 
@@ -484,10 +489,27 @@ mod tests {
     #[test]
     fn connections_are_busy_within_the_window_only() {
         let mut measurement = started(500 * MS);
-        measurement.connection_was_busy(0, 400 * MS);
-        measurement.connection_was_busy(400 * MS, 600 * MS);
-        measurement.connection_was_busy(1900 * MS, 2600 * MS);
+        measurement.connection_was_busy(0, 0, 400 * MS);
+        measurement.connection_was_busy(0, 400 * MS, 600 * MS);
+        measurement.connection_was_busy(0, 1900 * MS, 2600 * MS);
         assert_eq!(measurement.finish(3000 * MS).busy_ns, 200 * MS);
+    }
+
+    #[test]
+    fn of_two_servers_in_turn_connections_are_busy_in_the_slices_of_their_own_and_at_most_all_of_that_time() {
+        let alternation = Alternation::new(slicing(400, 100), 1, 2000 * MS).unwrap();
+        let busy = |server: Server, from_ms: u64, until_ms: u64| {
+            let mut measurement = started(500 * MS);
+            measurement.tell_slices(&alternation);
+            measurement.connection_was_busy(server, from_ms * MS, until_ms * MS);
+            measurement.finish(9000 * MS).busy_ns / MS
+        };
+        // A from 0 and from 1500 on, B from 500 and 1000 on, for 400 ms each.
+        assert_eq!([busy(0, 0, 400), busy(0, 450, 1490), busy(0, 1400, 1600)], [0, 0, 100]);
+        assert_eq!([busy(1, 600, 700), busy(1, 850, 1050), busy(1, 1950, 1990)], [100, 100, 0]);
+        assert_eq!([busy(0, 0, 9000), busy(1, 0, 9000)], [400, 800]);
+        let sending_ns = alternation.sending_between_ns(500 * MS, 2000 * MS);
+        assert_eq!(sending_ns, (400 + 800) * MS, "as much as both can be busy, each by one connection");
     }
 
     #[test]

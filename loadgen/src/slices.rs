@@ -115,6 +115,12 @@ impl SliceRecorder {
         }
     }
 
+    /// How much of this time, of a run that has begun, was its server's turn.
+    pub fn turns_between_ns(&self, server: Server, from_ns: u64, until_ns: u64) -> u64 {
+        let after_start_ns = |at_ns: u64| at_ns.saturating_sub(self.start_ns);
+        self.alternation.turns_between_ns(server, after_start_ns(from_ns), after_start_ns(until_ns))
+    }
+
     /// The slice of a request behind the warm-up, and whether it is counted in it.
     #[inline]
     fn slice_of(&self, due_ns: u64) -> Option<(usize, bool)> {

@@ -264,7 +264,7 @@ impl<'a> Worker<'a> {
             let outstanding = u64::from(connection.outstanding());
             self.measurement.tally.in_flight_at_end += outstanding;
             self.measurement.unanswered(connection.batch_due_ns, outstanding);
-            self.measurement.connection_was_busy(connection.sent_ns, now);
+            self.measurement.connection_was_busy(connection.server, connection.sent_ns, now);
             if now.saturating_sub(connection.sent_ns) > self.plan.timeout_ns {
                 self.measurement.timed_out("no answer", connection.batch_due_ns, outstanding);
             }

@@ -162,7 +162,7 @@ impl Worker<'_> {
     pub(super) fn batch_done(&mut self, place: usize, keep_alive: bool, now: u64) {
         self.course.is_free();
         let connection = &mut self.connections[place];
-        self.measurement.connection_was_busy(connection.sent_ns, now);
+        self.measurement.connection_was_busy(connection.server, connection.sent_ns, now);
         connection.become_idle();
         if keep_alive && !connection.has_unwritten() {
             self.next_request(place, now);
@@ -205,10 +205,10 @@ impl Worker<'_> {
         let connection = &self.connections[place];
         if connection.is_busy() {
             let (now, outstanding) = (now_ns(), u64::from(connection.outstanding()));
-            let (due_ns, sent_ns) = (connection.batch_due_ns, connection.sent_ns);
+            let (due_ns, sent_ns, server) = (connection.batch_due_ns, connection.sent_ns, connection.server);
             self.measurement.tally.lost += outstanding;
             self.measurement.unanswered(due_ns, outstanding);
-            self.measurement.connection_was_busy(sent_ns, now);
+            self.measurement.connection_was_busy(server, sent_ns, now);
             if now.saturating_sub(sent_ns) > self.plan.timeout_ns {
                 self.measurement.timed_out("lost after the timeout", due_ns, outstanding);
             }
