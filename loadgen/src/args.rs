@@ -247,7 +247,7 @@ pub fn parse<Word: Into<OsString>>(typed: impl IntoIterator<Item = Word>) -> Res
             Short('m') | Long("method") => args.method = Some(method(text(&mut parser)?)?),
             Long("body") => args.body = Some(parser.value().map_err(usage)?),
             Long("targets") => args.targets = Some(file(&mut parser, "--targets")?),
-            Short('H') | Long("header") => args.headers.push(header(&text(&mut parser)?)?),
+            Short('H') | Long("header") => set_header(&mut args.headers, header(&text(&mut parser)?)?),
             Long("addresses") => args.addresses = addresses(&text(&mut parser)?)?,
             Long("unix-socket") => args.unix_socket = Some(file(&mut parser, "--unix-socket")?),
             Long("insecure") => args.insecure = true,
@@ -567,6 +567,12 @@ fn header(text: &str) -> Result<(String, String), Error> {
     Ok((name, value.to_owned()))
 }
 
+/// Of one name the last counts, as in wrk, whose scripts have a table of them.
+fn set_header(headers: &mut Vec<(String, String)>, new: (String, String)) {
+    headers.retain(|(name, _)| !name.eq_ignore_ascii_case(&new.0));
+    headers.push(new);
+}
+
 fn method(text: String) -> Result<String, Error> {
     if is_method(&text) {
         Ok(text)
@@ -702,6 +708,13 @@ mod tests {
     fn a_rate_in_steps_says_how_long_the_run_lasts() {
         let args = run(&["-R", "1k:10s,2k:30s", "--warmup", "50s", "http://h/"]).unwrap();
         assert_eq!((args.mean_rate_rps(), args.duration), (Some(1750.0), Duration::from_secs(40)));
+    }
+
+    #[test]
+    fn of_headers_of_one_name_the_last_counts() {
+        let typed = ["-R1", "-H", "X-A: 1", "-H", "X-B: 2", "-H", "x-a: 3", "http://h/"];
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(run(&typed).unwrap().headers, [pair("X-B", "2"), pair("x-a", "3")]);
     }
 
     #[test]
