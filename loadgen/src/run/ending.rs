@@ -150,7 +150,8 @@ fn of_percentile(at_least: &AtLeast, percentile: f64) -> String {
     format!("p{percentile} {} {}", if may_be_larger { '≥' } else { '=' }, time_us(value_us as f64).trim())
 }
 
-/// Of two servers in turn, one that had requests and answered none: the run tells nothing of it.
+/// Of two servers in turn, one that answered none of the requests that were due in its measured slices, and
+/// how many that are: the run tells nothing of it.
 fn server_without_answers<'a>(plan: &'a Plan, result: &RunResult) -> Option<(&'a str, u64)> {
     let Alternate { target, alternation, .. } = plan.alternate.as_ref()?;
     [&plan.target.url, &target.url].into_iter().enumerate().find_map(|(server, url)| {
@@ -158,11 +159,9 @@ fn server_without_answers<'a>(plan: &'a Plan, result: &RunResult) -> Option<(&'a
             let slices = result.slices.iter().enumerate();
             slices.filter(|&(slice, _)| alternation.server(slice) == server).map(|(_, counts)| counts)
         };
-        let (sent, unanswered): (u64, u64) =
-            own().fold((0, 0), |(sent, unanswered), one| (sent + one.sent, unanswered + one.unanswered));
-        let is_deaf =
-            sent + unanswered > 0 && own().all(|one| one.completed == 0 && one.answered_settling == 0);
-        is_deaf.then_some((url.as_str(), sent))
+        let unanswered: u64 = own().map(|one| one.unanswered).sum();
+        let is_deaf = unanswered > 0 && own().all(|one| one.completed == 0 && one.answered_settling == 0);
+        is_deaf.then_some((url.as_str(), unanswered))
     })
 }
 
@@ -202,7 +201,7 @@ fn nothing_answered(plan: &Plan, result: &RunResult, connect_problem: Option<&st
         ));
     }
     server_without_answers(plan, result)
-        .map(|(url, sent)| format!("no request was answered by {url}: sent {sent}"))
+        .map(|(url, due)| format!("no measured request was answered by {url}: {due} were due"))
 }
 
 /// The limits that are exceeded, those that were typed, and that something was measured: exit code, and what
