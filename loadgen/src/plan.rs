@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::alternation::{Alternation, Gaps, Server, Slicing};
 use crate::args::{Addresses, Args, Arrivals, Dispatch, Spin};
@@ -30,6 +30,9 @@ const WARM_UP: Duration = Duration::from_secs(10);
 const WARM_UP_PER_CONNECTION: Duration = Duration::from_millis(5);
 /// What is found in each slice is kept until the end.
 const PAIRS_MAX: u64 = 1_000_000;
+
+/// How long a run may wait for its start; the clocks of the run count some hundred years.
+const START_WITHIN: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 /// So many of the slowest answers are written unless another number was typed.
 const SLOWEST: u64 = 1000;
@@ -128,8 +131,14 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(args: Args) -> Result<Self, Error> {
-        if let Some(utc) = args.start_at.filter(|utc| *utc <= Timestamp::now()) {
+        let now = Timestamp::now();
+        if let Some(utc) = args.start_at.filter(|utc| *utc <= now) {
             return Err(Error::Failed(format!("the time is past: --start-at {utc}")));
+        }
+        if let Some(utc) = args.start_at.filter(|utc| utc.duration_since(now) > START_WITHIN) {
+            return Err(Error::Failed(format!(
+                "the time is too far away: --start-at {utc}; at most a year from now"
+            )));
         }
         let outputs = [
             ("--json", args.json.as_deref()),
@@ -189,6 +198,8 @@ impl Plan {
         let method =
             args.method.clone().unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
         let list = args.targets.as_deref().map(List::read).transpose()?;
+        let bodies: Vec<PathBuf> = list.iter().flat_map(List::body_files).collect();
+        whole_file::check_spares(&outputs, bodies.iter().map(PathBuf::as_path))?;
         let requests_to = |target: &Target| match &list {
             Some(list) => list.requests(target, &args.headers),
             None => Request::of(target, &method, &target.path, &args.headers, body.as_deref())
@@ -198,8 +209,6 @@ impl Plan {
         let requests = [requests_to(&target)?, requests_to(second)?];
         let tls = tls(&args, [&target, second])?;
         let interval_ns = nanoseconds(args.interval());
-        let bodies: Vec<PathBuf> = list.iter().flat_map(List::body_files).collect();
-        whole_file::check_spares(&outputs, bodies.iter().map(PathBuf::as_path))?;
         Ok(Self {
             target,
             tls,
@@ -427,6 +436,19 @@ pub(crate) mod tests {
             Ok(Parsed::Run(args)) => Plan::new(*args).unwrap(),
             _ => panic!("{words}"),
         }
+    }
+
+    #[test]
+    fn a_start_that_is_over_a_year_away_is_refused_as_that() {
+        let told = |utc: &str| match parse(["-R1", "--start-at", utc, "http://h/"]) {
+            Ok(Parsed::Run(args)) => Plan::new(*args).unwrap_err().to_string(),
+            _ => panic!("{utc}"),
+        };
+        for utc in ["9999-01-01T00:00:00Z", "2400-01-01T00:00:00Z"] {
+            let expected = format!("the time is too far away: --start-at {utc}; at most a year from now");
+            assert_eq!(told(utc), expected);
+        }
+        assert!(told("2020-01-01T00:00:00Z").starts_with("the time is past: "));
     }
 
     #[test]
