@@ -186,7 +186,7 @@ fn of_line(
         Target::parse(&format!("http://h{url}"))?.path
     } else {
         let other = Target::parse(url)?;
-        if (&other.scheme, &other.host, other.service()) != (&target.scheme, &target.host, target.service()) {
+        if !other.is_same_server(target) {
             return Err(Error::Failed(format!("another server than that of {}: {url}", target.url)));
         }
         other.path

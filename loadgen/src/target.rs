@@ -65,6 +65,13 @@ impl Target {
         self.port.as_deref().unwrap_or(&self.scheme)
     }
 
+    /// However both are written: a host in capitals, the scheme's own port.
+    pub fn is_same_server(&self, other: &Self) -> bool {
+        self.scheme == other.scheme
+            && self.host.eq_ignore_ascii_case(&other.host)
+            && port(self.service()) == port(other.service())
+    }
+
     /// The Host header of a request that sets none itself.
     pub fn host_header(&self) -> String {
         host_and_port(&self.host, self.port.as_deref())
@@ -129,13 +136,17 @@ pub fn host_and_port(host: &str, port: Option<&str>) -> String {
     port.map_or(host.clone(), |port| format!("{host}:{port}"))
 }
 
+fn port(service: &str) -> Option<u16> {
+    match service {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => service.parse().ok(),
+    }
+}
+
 /// Addresses of a host and a service, which is a port number or `http`.
 pub fn lookup(host: &str, service: &str) -> Result<Vec<SocketAddr>, String> {
-    let port = match service {
-        "http" => 80,
-        "https" => 443,
-        _ => service.parse().map_err(|_| format!("unknown service: {service}"))?,
-    };
+    let port = port(service).ok_or_else(|| format!("unknown service: {service}"))?;
     (host, port).to_socket_addrs().map(Iterator::collect).map_err(|error| error.to_string())
 }
 
@@ -151,6 +162,23 @@ mod tests {
         let bare = Target::parse("http://example.org").unwrap();
         assert_eq!((bare.path.as_str(), bare.port.as_deref(), bare.service()), ("/", None, "http"));
         assert_eq!(Target::parse("http://[::1]:80/").unwrap().host, "::1");
+    }
+
+    #[test]
+    fn a_server_is_the_same_however_its_name_and_its_port_are_written() {
+        let is_same = |one: &str, other: &str| {
+            Target::parse(one).unwrap().is_same_server(&Target::parse(other).unwrap())
+        };
+        for (one, other, same) in [
+            ("http://h/a", "http://h:80/b", true),
+            ("https://h:443/", "HTTPS://H/", true),
+            ("http://Some.Where:8080/", "http://some.where:8080/", true),
+            ("http://h/", "https://h/", false),
+            ("http://h/", "http://h:8080/", false),
+            ("http://h/", "http://other/", false),
+        ] {
+            assert_eq!(is_same(one, other), same, "{one} {other}");
+        }
     }
 
     #[test]
