@@ -538,6 +538,24 @@ fn an_interrupted_run_whose_results_cannot_be_kept_says_so() {
 }
 
 #[test]
+fn a_full_disk_is_told_in_one_line_whichever_file_is_being_written() {
+    let server = Server::start(|_, _| answer());
+    // So many intervals that the log is written before its end.
+    for option in [&["--json"][..], &["--slowest"], &["--interval", "10ms", "--hlog"]] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["-R500", "-c2", "-t1", "-d1s"])
+            .args(option)
+            .args(["/dev/full", &server.url()])
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        let told = "/dev/full: cannot write: No space left on device (os error 28)";
+        assert!(stderr.lines().any(|line| line == told), "{option:?}: {stderr}");
+    }
+}
+
+#[test]
 fn every_limit_that_is_exceeded_is_told_and_the_first_is_the_exit_code() {
     let server = Server::start(|number, _| if number % 2 == 0 { Act::Close } else { answer() });
     let limits = ["--expect", "299", "--max-lateness", "1us", "--max-unanswered", "1%", "--spin", "off"];

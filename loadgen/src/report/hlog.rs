@@ -14,7 +14,9 @@ use std::time::{Duration, SystemTime};
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogWriter, IntervalLogWriterBuilder, Tag};
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogWriter, IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
+};
 use jiff::Timestamp;
 
 use super::json_slices::measured_slices;
@@ -100,7 +102,10 @@ impl Log<'_, '_> {
     ) -> io::Result<()> {
         let (start, length) = (Duration::from_nanos(from_ns), Duration::from_nanos(until_ns - from_ns));
         let written = self.0.write_histogram(histogram, start, length, Tag::new(tag));
-        written.map_err(|problem| io::Error::other(format!("{problem:?}")))
+        written.map_err(|problem| match problem {
+            IntervalLogWriterError::IoError(problem) => problem,
+            IntervalLogWriterError::SerializeError(problem) => io::Error::other(problem),
+        })
     }
 }
 
