@@ -43,8 +43,9 @@ fn nothing_is_sent_before_the_time_and_the_schedule_starts_at_it_to_the_nanoseco
     }
 }
 
-/// A server that closes each of its first three connections when it was not asked over it for 300 ms.
-fn impatient_server() -> String {
+/// A server that says this and closes each of its first three connections when it was not asked over it for
+/// 300 ms.
+fn impatient_server(says: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -55,6 +56,7 @@ fn impatient_server() -> String {
                 while stream.read(&mut asked).is_ok_and(|count| count > 0) {
                     stream.write_all(OK.as_bytes()).unwrap();
                 }
+                let _ = stream.write_all(says.as_bytes());
             });
         }
     });
@@ -63,8 +65,11 @@ fn impatient_server() -> String {
 
 #[test]
 fn connections_that_the_server_closes_before_the_time_are_opened_again_and_no_request_is_lost() {
-    for pacing in [["-R20", "-d300ms"], ["--closed", "-d60s"]] {
-        let url = impatient_server();
+    let timed_out = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    for (pacing, says) in
+        [(["-R20", "-d300ms"], ""), (["--closed", "-d60s"], ""), (["-R20", "-d300ms"], timed_out)]
+    {
+        let url = impatient_server(says);
         let utc = format!("{:.9}", Timestamp::now() + SignedDuration::from_millis(2500));
         let closed = ["--requests", "6"];
         let ends: &[&str] = if pacing[0] == "--closed" { &closed } else { &[] };
@@ -72,6 +77,7 @@ fn connections_that_the_server_closes_before_the_time_are_opened_again_and_no_re
         assert_eq!(run.code, 0, "{}", run.stderr);
         let (sent, completed) = (run.count("sent"), run.count("completed"));
         assert_eq!((sent, completed, run.error("read")), (6, 6, 0), "{pacing:?}: {}", run.stderr);
+        assert_eq!(run.json["bytes_read"], 6 * OK.len(), "{pacing:?}");
     }
 }
 

@@ -73,13 +73,16 @@ impl Worker<'_> {
         let now = now_ns();
         match received {
             Ok(Received::Nothing) => return false,
+            // Some say why before they close: 408 Request Timeout.
+            Ok(Received::Bytes { .. }) | Err(_) if self.waits_for_the_start(place, now) => {
+                self.reopen_later(place);
+            }
             Ok(Received::End) => self.end_of_stream(place, now),
             Ok(Received::Bytes { count, more }) => {
                 self.measurement.tally.bytes_read += count as u64;
                 self.take(place, &room[..count], now);
                 return more || ended;
             }
-            Err(_) if self.waits_for_the_start(place, now) => self.reopen_later(place),
             Err(problem) => {
                 self.measurement.tally.errors.count_system(ErrorKind::Read, &problem);
                 self.note_error(place, ErrorKind::Read);
@@ -89,7 +92,8 @@ impl Worker<'_> {
         false
     }
 
-    /// Whoever closes a connection then takes nothing from the run, if it can be opened again.
+    /// Whoever closes a connection then takes nothing from the run, if it can be opened again: it was not
+    /// asked yet.
     fn waits_for_the_start(&self, place: usize, now: u64) -> bool {
         self.connections[place].is_idle() && now < self.course.start_ns()
     }
