@@ -49,6 +49,11 @@ pub fn metric(amount: f64) -> String {
     scaled(LongDouble::from_f64(amount), &METRIC, 2)
 }
 
+/// A rate as notes tell it: six digits, and no more decimals than it has.
+pub fn rate(rate_rps: f64) -> f64 {
+    format!("{rate_rps:.5e}").parse().expect("a number was written")
+}
+
 /// A size as wrk2 prints it, without the closing `B`: `741.30K`.
 pub fn binary(amount: f64) -> String {
     scaled(LongDouble::from_f64(amount), &BINARY, 2)
@@ -139,6 +144,13 @@ mod tests {
         assert_eq!(binary(1024.0 * 1024.0 * 1024.0), "1.00G");
         assert_eq!(metric(535.0), "535.00");
         assert_eq!(metric(1540.0), "1.54k");
+    }
+
+    #[test]
+    fn rates_in_notes_have_six_digits_at_most() {
+        let told =
+            [1000.0 / 3.0, 2000.0, 0.1 + 0.2, 1e6 / 7.0, 1_234_567.8, 0.0].map(|rps| rate(rps).to_string());
+        assert_eq!(told, ["333.333", "2000", "0.3", "142857", "1234570", "0"]);
     }
 
     #[test]

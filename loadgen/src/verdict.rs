@@ -23,6 +23,7 @@ use hdrhistogram::Histogram;
 use crate::own_lateness::OwnHistograms;
 use crate::statistics::{self, PRINTED_PERCENTILES};
 use crate::thread_use::ThreadUse;
+use crate::units::rate;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
@@ -196,8 +197,9 @@ fn too_few_connections(facts: &Facts) -> Option<String> {
     }
     let remedy = match needed_connections(facts, offered) {
         Some(needed) => format!(
-            "{needed} or more are needed for {offered}/s at this service time, unless it is the service \
-                that is overloaded"
+            "{needed} or more are needed for {}/s at this service time, unless it is the service \
+                that is overloaded",
+            rate(offered)
         ),
         None => "the service answered nothing, so how many are needed is not known".to_owned(),
     };

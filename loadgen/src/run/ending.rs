@@ -13,7 +13,7 @@ use crate::script::{self, MainState, Statistics, Summary};
 use crate::statistics;
 use crate::tell;
 use crate::unanswered::AtLeast;
-use crate::units::time_us;
+use crate::units::{rate, time_us};
 
 /// Percentiles that the note on requests without an answer tells.
 const NOTED_PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
@@ -137,7 +137,7 @@ fn step_line(step: &StepResult) -> String {
     format!(
         "step {}: {}/s for {}s: {:.1}/s, {}{reason}",
         step.number,
-        step.offered_rate_rps,
+        rate(step.offered_rate_rps),
         (step.end_ns - step.start_ns) as f64 / 1e9,
         step.achieved_rate_rps,
         percentiles.join(", ")
