@@ -29,16 +29,6 @@ fn with_slack_requests_leave_together_and_late_and_that_is_not_the_generators_fa
 }
 
 #[test]
-fn what_slack_held_back_leaves_before_the_end() {
-    let server = NullServer::start();
-    // Each of 30 might wait until behind the end; nothing is due in the last 700 ms.
-    let options = ["-R100:300ms,1:700ms", "-c1", "-t1", "--slack", "2s", "--max-unanswered", "1%"];
-    let run = loadgen(&[&options[..], &["--warmup", "0s", &server.url]].concat());
-    assert_eq!((run.code, run.count("unsent")), (0, 0), "{}", run.stderr);
-    assert!((30..=31).contains(&run.count("sent")), "{}", run.stderr);
-}
-
-#[test]
 fn a_last_wait_that_slack_asked_for_is_no_absence() {
     // One of a hundred is lost, so that the rate is not kept, and somebody is looked for.
     let lossy = |number: u64| if number % 100 == 50 { Act::Close } else { Act::Answer(OK.to_owned()) };

@@ -148,8 +148,14 @@ fn at_a_rate_each_line_is_due_equally_often_whatever_the_numbers_of_lines_connec
 
 #[test]
 fn in_a_closed_loop_each_thread_sends_all_lines_however_slowly_one_is_answered() {
-    let (_, counts) = counts_of_lines(2, &["--closed", "--requests", "40", "-c4", "-t2"]);
+    let options = ["--closed", "--requests", "40", "-c4", "-t2", "--sample", "40"];
+    let (run, counts) = counts_of_lines(2, &options);
     assert_eq!(counts, [20, 20]);
+    let sample = run.json["sample"].as_array().unwrap();
+    for (thread, target) in [(0, "/0"), (0, "/1"), (1, "/0"), (1, "/1")] {
+        let own = sample.iter().filter(|one| one["thread"] == thread && one["target"] == target).count();
+        assert_eq!(own, 10, "{thread} {target}: {sample:?}");
+    }
 }
 
 #[test]
