@@ -27,7 +27,7 @@ _MEASURED_EXITS = {"loadgen": (0, 3, 4), "wrk2": (0,), "wrk": (0,)}
 _NO_LATENCY = 5
 # As loadgen says it of a service that was sent something: who could not even connect may have no port left.
 _NO_ANSWER = re.compile(r"no request was answered: (?:.*: )?(sent [1-9]\d*, .*)")
-_ONE_SIDE_SILENT = re.compile(r"no request was answered by (\S+): (sent \d+)")
+_ONE_SIDE_SILENT = re.compile(r"no measured request was answered by (\S+): (\d+ were due)")
 # Of the measured answers so many are kept one by one: twice the slowest percent, for the runs whose tail is
 # the longer one.
 _SLOWEST_SHARE = 0.02

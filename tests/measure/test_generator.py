@@ -211,11 +211,14 @@ def test_a_side_of_a_duet_that_answers_nothing_is_told_from_a_generator_that_fai
     log.write_text("a warning\nno request was answered: sent 64, connect errors 0, timeouts 64\n")
     with pytest.raises(RunFailed, match="^neither side answered a request: sent 64, connect"):
         check_slices(1, log, at_rate=True, urls=SIDES)
-    log.write_text("no request was answered by http://127.0.0.1:2: sent 30\n")
-    with pytest.raises(SideSilent, match="^side b answered no request in its slices: sent 30$") as silent:
+    log.write_text("no measured request was answered by http://127.0.0.1:2: 30 were due\n")
+    with pytest.raises(SideSilent, match="^side b answered no request in its slices: 30 were due$") as silent:
         check_slices(1, log, at_rate=True, urls=SIDES)
     elsewhere = pickle.loads(pickle.dumps(silent.value))  # as it comes from another host
-    assert (elsewhere.side, elsewhere.fault) == ("b", "service answered no request in its slices: sent 30")
+    assert (elsewhere.side, elsewhere.fault) == (
+        "b",
+        "service answered no request in its slices: 30 were due",
+    )
     log.write_text("no request was answered: Cannot assign requested address: sent 0, connect errors 64\n")
     with pytest.raises(RunFailed, match="^generator failed: exit 1: "):
         check_slices(1, log, at_rate=True, urls=SIDES)
