@@ -252,7 +252,8 @@ fn an_error_ends_the_run_of_all_threads_whatever_the_timeout() {
     let (_folder, path) = script(
         "local threads = 0\nfunction setup(thread) threads = threads + 1; thread:set('number', threads) end\n\
             local n = 0\nfunction request()\n  n = n + 1\n\
-            if number == 1 and n == 5 then error('fifth') end\n  return wrk.format(nil, '/' .. number .. '/' .. n)\nend",
+            if number == 1 and n == 5 then error('fifth') end\n\
+            return wrk.format(nil, '/' .. number .. '/' .. n)\nend",
     );
     for pacing in ["-R100", "--closed"] {
         let run = loadgen(&[pacing, "-c4", "-t2", "-d90s", "-T", "90s", "-s", &path, &server.url()]);
