@@ -26,6 +26,7 @@ from kvstudy.analyse.configuration import (
 )
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.comparing import DEFAULT
+from kvstudy.units import parse_size_bytes
 
 # What the service and the JVM do when they are not told otherwise; of a cache: that there is none.
 DEFAULTS = {
@@ -188,7 +189,11 @@ def _sizes(data: str) -> list:
 
 
 def _as_number(value: str) -> tuple:
-    return (0, float(value), "") if value.replace(".", "", 1).isdigit() else (1, 0.0, value)
+    """Sorts numbers and sizes, as ``512m``, before other values."""
+    try:
+        return 0, float(parse_size_bytes(value)), ""
+    except ValueError:
+        return (0, float(value), "") if value.replace(".", "", 1).isdigit() else (1, 0.0, value)
 
 
 def usual_sides(factor: str, values: list) -> list:

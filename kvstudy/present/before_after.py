@@ -9,7 +9,6 @@ before_after.independent_chart(shown, both)  the independent runs' chart, unless
 import pandas as pd
 from IPython.display import HTML, Markdown
 
-from kvstudy.errors import KvstudyError
 from kvstudy.present import duets, notebook, sides, summary
 from kvstudy.present.duets import Shown
 from kvstudy.present.figures import duets as duet_figures
@@ -24,15 +23,10 @@ def independent_runs(
 ) -> ComparedRuns:
     """``choose_sides``; without a run where the experiment, or all that was measured, is duets alone."""
     every = notebook.all_tables()
-    without_run = ComparedRuns(every.only([]), factor or "label", "", "")
-    if every.runs.empty:
-        return without_run
-    try:
-        return sides.choose_sides(experiment, factor, before, after)
-    except KvstudyError:
-        if shown is None or experiment is None:
-            raise
-        return without_run
+    asked = every.runs if experiment is None else every.select(experiment=experiment).runs
+    if shown and asked.empty:
+        return ComparedRuns(every.only([]), "label", "", "")
+    return sides.choose_sides(experiment, factor, before, after)
 
 
 def main_chart(shown: Shown | None, both: ComparedRuns):

@@ -53,6 +53,8 @@ def neighbouring_rates(tables: Tables) -> Markdown:
 def mostly_undecided(compared: pd.DataFrame) -> Markdown:
     """Of the comparisons with enough runs a side, or launches: do fewer than half show a difference? *The
     same* is none, though it is decided."""
+    if compared.empty:
+        return Markdown(f"{_TITLE} no option was varied here, so there is nothing to count.")
     by_duet = compared["by"].eq(BY_DUET) if "by" in compared else pd.Series(False, index=compared.index)
     least = by_duet.map({True: FIRST_LOOK, False: MIN_RUNS})
     enough = compared[compared[["runs_before", "runs_after"]].min(axis=1) >= least]

@@ -5,7 +5,8 @@
 
 Without a factor the first of these that the runs vary: label (your change), variant (service options),
 connections, workload. Of labels ``before`` and ``after`` where both are there, else the first and the last
-that were given; runs without a label are a side only where there is one label at most.
+that were given; runs without a label are a side only where there is one label at most. Variants stand in the
+order of ``analyse.options``: the default first, sizes and other numbers by what they are.
 """
 
 from dataclasses import dataclass
@@ -14,13 +15,14 @@ import pandas as pd
 from IPython.display import Markdown
 
 from kvstudy.analyse.answers.factors import compared_sides
-from kvstudy.analyse.configuration import measured_apart, why_not_comparable
-from kvstudy.analyse.options import SAME_THING, usual_sides
+from kvstudy.analyse.configuration import CONFIGURATION, measured_apart, why_not_comparable
+from kvstudy.analyse.options import SAME_THING, distance_from_default, usual_sides
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
 from kvstudy.present import notebook, words
 
 FACTORS = ("label", "variant", "connections", "workload")
+DUET_ALONE = "Of this experiment no independent run was measured; its duet stands above."
 APART = (
     "The two sides were not measured in turn: a machine that drifts meanwhile looks like a change. "
     "Where it drifts by 5 % and one side came first, a comparison says a false word in three of ten."
@@ -44,16 +46,17 @@ class ComparedRuns:
         return words.value(self.factor, self.before), words.value(self.factor, self.after)
 
     def source(self) -> Markdown:
-        """``notebook.source`` of the two sides, which they are, and what was measured beside them."""
+        """``notebook.source`` of the two sides, which they are, and what was measured beside them; without a
+        run, that the duet stands alone."""
+        if self.tables.runs.empty:
+            return Markdown(self.doubts())
         (before, after), factor, source = (
             self.names,
             words.factor(self.factor),
             notebook.source(self.tables).data,
         )
         if self.before == self.after:
-            return Markdown(
-                f"{source} They are all of one {factor}, {before}: there is nothing to compare them with."
-            )
+            return Markdown(f"{source} {self.doubts()}")
         others = words.several([words.value(self.factor, value) for value in self.left_out])
         rest = (
             f"; left out: {others}. The parameters `before` and `after` name other sides"
@@ -71,8 +74,13 @@ class ComparedRuns:
 
     def doubts(self) -> str:
         """In what the sides differ besides, where that leaves nothing to compare; and of the sides half of
-        whose latency runs are invalid: how many, and the check that they failed most often. Empty where there
-        is no doubt."""
+        whose latency runs are invalid: how many, and the check that they failed most often. That there is one
+        side alone, or no run. Empty where there is no doubt."""
+        if self.tables.runs.empty:
+            return DUET_ALONE
+        if self.before == self.after:
+            one = f"one {words.factor(self.factor)}, {self.names[0]}"
+            return f"They are all of {one}: there is nothing to compare them with."
         runs = notebook.latency_runs(self.tables).runs
         failed = self.tables.validity[self.tables.validity["verdict"] == "FAIL"]
         unlike = why_not_comparable(self.tables, self.factor, self.before, self.after)
@@ -101,8 +109,9 @@ class ComparedRuns:
 
     def compared(self, percentiles: tuple[float, ...] = (50.0, 99.0, 99.9)) -> pd.DataFrame:
         """One row per measure and configuration that both sides have:
-        ``analyse.configuration.comparisons``."""
-        return compared_sides(self.tables, self.factor, self.before, self.after, percentiles)
+        ``analyse.configuration.comparisons``; none where both are one."""
+        tables = self.tables.only([]) if self.before == self.after else self.tables
+        return compared_sides(tables, self.factor, self.before, self.after, percentiles)
 
 
 def choose_sides(
@@ -114,17 +123,18 @@ def choose_sides(
     latency = tables.runs if latency.empty else latency
     if factor is None:
         factor = next((name for name in FACTORS if latency[name].nunique() > 1), "label")
-    if factor not in tables.runs:
-        raise ExperimentError(f"no such factor: factor={factor}", f"factors: {', '.join(FACTORS)}")
+    known = [name for name in dict.fromkeys([*FACTORS, *CONFIGURATION]) if name in tables.runs]
+    if factor not in known:
+        raise ExperimentError(f"no such factor: factor={factor!r}", f"factors: {', '.join(known)}")
     # In the order in which they were first measured, so that what came first is "before".
     values = list(dict.fromkeys(latency.sort_values("start_utc")[factor]))
     if factor in ("connections", "workload", "variant"):
-        values = sorted(values)
+        values = sorted(values, key=distance_from_default if factor == "variant" else None)
     usual = usual_sides(factor, values)
     before = next((value for value in usual if value != after), usual[0]) if before is None else before
     after = next((value for value in reversed(usual) if value != before), before) if after is None else after
     for name, value in (("before", before), ("after", after)):
-        if value not in values:
+        if not isinstance(value, str | float | int) or value not in values:
             raise ExperimentError(
                 f"no run with this {factor}: {name}={value!r}", f"measured: {', '.join(map(repr, values))}"
             )

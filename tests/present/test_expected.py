@@ -73,10 +73,11 @@ def test_from_three_runs_at_a_rate_nobody_can_tell_whether_it_was_too_much():
 
 def test_without_runs_nothing_is_said_to_have_held():
     assert "nothing can be told" in expected.neighbouring_rates(empty_tables()).data
-    assert (
-        "none could be decided"
-        in expected.mostly_undecided(comparisons(empty_tables(), "label", "a", "b")).data
-    )
+
+
+def test_where_no_option_was_varied_no_comparison_is_said_to_lack_runs():
+    text = expected.mostly_undecided(comparisons(empty_tables(), "label", "a", "b")).data
+    assert "no option was varied here" in text and "runs a side" not in text
 
 
 def test_most_changes_are_undecided_or_not():

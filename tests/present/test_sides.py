@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from sample import sample_tables
 
-from kvstudy.present import notebook, sides
+from kvstudy.errors import ExperimentError
+from kvstudy.present import before_after, notebook, sides, summary
 from kvstudy.present.figures.ratios import ratios
 
 
@@ -100,3 +101,66 @@ def test_where_invalid_runs_leave_nothing_to_compare_the_chart_says_how_many_and
 def test_valid_runs_raise_no_doubts(monkeypatch):
     measured(monkeypatch, "before", "after")
     assert sides.choose_sides().doubts() == ""
+
+
+def test_one_side_is_not_compared_with_itself(monkeypatch):
+    measured(monkeypatch, "")
+    both = sides.choose_sides()
+    assert both.before == both.after and both.compared().empty
+    assert summary.compared(both.compared()).empty
+    told = ratios(both.compared(), *both.names, both.doubts()).layout.meta
+    assert told["title"].startswith("Nothing to draw") and "against" not in told["finding"]
+    assert told["drawn"] == "They are all of one label, no label: there is nothing to compare them with."
+
+
+def with_variants(monkeypatch, *variants: str):
+    """Runs of these variants, as many of each."""
+    found = measured(monkeypatch, *variants)
+    found = replace(found, runs=found.runs.assign(variant=found.runs["label"], label=""))
+    monkeypatch.setattr(notebook, "tables", lambda _experiment: found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("variants", "order"),
+    [
+        (("heap=224m", "heap=64m", "heap=512m"), ("heap=64m", "heap=512m")),
+        (("heap=1g", "heap=512m"), ("heap=512m", "heap=1g")),
+        (("cache_entries=1000", "cache_entries=300"), ("cache_entries=300", "cache_entries=1000")),
+        (("heap=131072k", "heap=128m"), ("heap=128m", "heap=131072k")),
+        (("gc=Epsilon", "gc=G1"), ("gc=G1", "gc=Epsilon")),
+    ],
+    ids=lambda names: "-".join(names),
+)
+def test_variants_stand_in_the_order_of_what_they_say_the_default_first(monkeypatch, variants, order):
+    with_variants(monkeypatch, *variants)
+    both = sides.choose_sides("sample", "variant")
+    assert (both.before, both.after) == order
+
+
+@pytest.mark.parametrize("factor", ["verdict", "run_id", "repeat", "response_max_us", "misspelt", ["label"]])
+def test_what_tells_no_configuration_from_another_is_no_factor(monkeypatch, factor):
+    measured(monkeypatch, "before", "after")
+    with pytest.raises(ExperimentError, match="no such factor") as error:
+        sides.choose_sides("sample", factor)
+    assert "factors: label, variant, connections, workload" in error.value.hint
+    assert sides.choose_sides("sample", "offered_rate_rps").before == 1000.0
+
+
+@pytest.mark.parametrize("before", [["before"], [4], {"label": 1}, 4])
+def test_a_side_of_another_kind_is_no_side(monkeypatch, before):
+    measured(monkeypatch, "before", "after")
+    for factor in ("label", "connections"):
+        if (factor, before) != ("connections", 4):
+            with pytest.raises(ExperimentError, match="no run with this"):
+                sides.choose_sides("sample", factor, before=before)
+
+
+def test_below_a_duet_without_independent_runs_nothing_is_said_to_be_missing(monkeypatch):
+    found = measured(monkeypatch, "before", "after")
+    duet = object()
+    both = before_after.independent_runs(duet, "of-a-duet-alone", None, None, None)
+    assert both.source().data == sides.DUET_ALONE and both.compared().empty
+    assert both.doubts() == sides.DUET_ALONE, "and not that they are all of one label"
+    with pytest.raises(ExperimentError, match="no run with this label"):
+        before_after.independent_runs(duet, found.runs["experiment"].iloc[0], None, "misspelt", None)

@@ -9,7 +9,7 @@ import pytest
 from sample import empty_tables, keep, sample_tables
 
 from kvstudy.analyse.configuration import comparisons, configured
-from kvstudy.present import theme
+from kvstudy.present import theme, words
 from kvstudy.present.figures.rate import latency_against_rate
 from kvstudy.present.figures.spectrum import percentile_spectrum, response_against_service, send_lateness
 
@@ -165,6 +165,24 @@ def test_sides_without_an_order_neither_rise_nor_fall():
         "label",
     ).layout.meta["finding"]
     assert "(after) against" in finding and "(before)" in finding and "rises" not in finding
+
+
+@pytest.mark.parametrize(("factor", "first", "second"), [("label", "x", "a"), ("connections", 4, 1)])
+def test_two_sides_are_told_in_the_order_that_is_given(factor, first, second):
+    both = sample_tables(
+        labels=("x", "a"), rates=(1000.0,), workloads=("unique_put",), repeats=5, profiled=False
+    )
+    for slower in (1.0, 4.0):  # whichever is the slower one
+        scale = both.percentiles["run_id"].map(
+            dict(zip(both.runs["run_id"], np.where(both.runs[factor] == first, slower, 2.0), strict=True))
+        )
+        scaled = replace(
+            both, percentiles=both.percentiles.assign(latency_us=both.percentiles["latency_us"] * scale)
+        )
+        panels = [name for name in ("label", "connections") if name != factor]
+        finding = percentile_spectrum(scaled, factor, panels, order=(first, second)).layout.meta["finding"]
+        places = [finding.rindex(f"({words.value(factor, side)})") for side in (first, second)]
+        assert places == sorted(places), finding
 
 
 def test_an_invalid_run_is_grey_dotted_says_why_and_is_in_no_median(tables):

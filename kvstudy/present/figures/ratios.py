@@ -50,7 +50,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
             "Measure both with the same experiment file; a run whose processors slept is not compared with "
             "one whose processors were kept awake."
         )
-        return nothing(_NO_PAIR, f"{_sides(before, after)} {more}")
+        return nothing(_NO_PAIR, f"{_sides(before, after)} {more}".strip())
     outcomes, compared = (
         _outcomes(compared, before, after),
         compared[compared["measure"] != INVALID].iloc[::-1],
@@ -101,7 +101,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
 
 
 def _sides(before: str, after: str) -> str:
-    return f"Before: {before}; after: {after}."
+    return f"Before: {before}; after: {after}." if before != after else ""
 
 
 def _rows_by_word(

@@ -57,9 +57,11 @@ def percentile_spectrum(
     panel_by: str | Sequence[str] | None = None,
     latency_kind: str = "response",
     note: str = "",
+    order: Sequence = (),
 ) -> go.Figure:
     """One line per repeat and one median line per value of ``colour_by`` (a column of runs), one panel per
-    value of ``panel_by`` (one column or several); ``note`` ends the line below the title."""
+    value of ``panel_by`` (one column or several); ``note`` ends the line below the title. ``order``: of every
+    value of ``colour_by``, the one that the others are set against first; else their own."""
     rows, abreast = _rows(tables, [latency_kind], colour_by, panel_by)
     if rows.empty:
         return nothing(
@@ -72,7 +74,7 @@ def percentile_spectrum(
         f"{words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
         f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}{note}"
     )
-    whole, of_panels = _rises(rows, medians, colour_by, latency_kind, tables.part)
+    whole, of_panels = _rises(rows, medians, colour_by, latency_kind, tables.part, order)
     return titled(figure, f"{words.kind(latency_kind).capitalize()} by percentile", whole, drawn, of_panels)
 
 
@@ -403,7 +405,7 @@ def _panels(rows: pd.DataFrame) -> list[int]:
 
 
 def _rises(
-    rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str, part: float
+    rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str, part: float, order: Sequence
 ) -> tuple[str, list[str]]:
     """The finding, of the whole chart and of each of its panels: how the highest percentile that every colour
     has moves from the first to the last value of ``colour_by``, all else equal.
@@ -430,9 +432,9 @@ def _rises(
         .groupby("configuration")["latency_us"]
         .apply(list)
     )
-    pairs = sorted((_ends(lines) for lines in sets if len(lines) == most), key=_distance, reverse=True)
+    pairs = sorted((_ends(lines, order) for lines in sets if len(lines) == most), key=_distance, reverse=True)
     # Of an order the first and the last; else those two of all that differ most.
-    chosen_from = 1 if _is_ordered(at) else math.comb(most, 2)
+    chosen_from = 1 if len(order) or _is_ordered(at) else math.comb(most, 2)
     found = between_ends(
         [
             Ends(*(values[end["configuration"]] for end in ends), _outcome(rows, ends), chosen_from)
@@ -475,9 +477,12 @@ def _outcome(rows: pd.DataFrame, ends: tuple[pd.Series, pd.Series]) -> tuple[int
     return tuple(counted)
 
 
-def _ends(lines: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """The first and the last of an ordered factor; of another, the lines of lowest and highest latency."""
-    if not _is_ordered(lines):
+def _ends(lines: pd.DataFrame, order: Sequence) -> tuple[pd.Series, pd.Series]:
+    """The first and the last of ``order``, or of an ordered factor; of another, the lines of lowest and
+    highest latency."""
+    if len(order):
+        lines = lines.sort_values("colour", key=lambda colours: colours.map(list(order).index))
+    elif not _is_ordered(lines):
         lines = lines.sort_values("latency_us")
     return lines.iloc[0], lines.iloc[-1]
 
