@@ -64,7 +64,7 @@ def chosen(experiment: str | None = None, comparison: str | None = None) -> Show
     tables = study_duets(progress=False, spread=workers.processes)
     found = [one for one in analysed.duets(tables) if experiment in (None, one.experiment)]
     if comparison is not None:
-        named = [one for one in found if one.comparison.startswith(comparison)]
+        named = [one for one in found if one.comparison.startswith(str(comparison))]
         if len(named) != 1:
             raise ExperimentError(
                 f"no such duet, or several: duet={comparison!r}",
@@ -80,7 +80,7 @@ def answer(shown: Shown | None) -> Markdown:
         return Markdown(NONE)
     duet, primary = shown.duet, shown.duet.primary
     if primary is None:
-        return Markdown(f"### {sentence(duet)}\n\n{basis(shown)}")
+        return Markdown(f"## {sentence(duet)}\n\n{basis(shown)}")
     rest = [one for one in duet.results if not one.primary and one.decided]
     elsewhere = shown.decided_elsewhere
     reference = f"{from_reference(elsewhere)}\n\n" if elsewhere else ""
@@ -90,7 +90,7 @@ def answer(shown: Shown | None) -> Markdown:
         else "No other measure is decided."
     )
     measured = f"Ratio {ratio(primary)}, {place(primary)}. {odd(primary)}{also}"
-    return Markdown(f"### {sentence(duet)}\n\n{measured}\n\n{reference}{basis(shown)}")
+    return Markdown(f"## {sentence(duet)}\n\n{measured}\n\n{reference}{basis(shown)}")
 
 
 def sentence(duet: Duet) -> str:

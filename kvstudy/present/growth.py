@@ -38,7 +38,7 @@ _NAMES = {analysed.P99: "p99", CPU: "CPU per request", analysed.MEMORY: "residen
 def measured() -> Tables:
     """The latency runs, valid and invalid, of the three experiments."""
     names = [growth.experiment for growth in growths()]
-    return notebook.latency_runs(notebook.experiments_tables(names, notebook.all_tables()))
+    return notebook.latency_runs(notebook.all_tables().select(experiment=names))
 
 
 def how(growth: Growth) -> str:

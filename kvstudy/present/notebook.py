@@ -19,7 +19,7 @@ import pandas as pd
 from IPython.display import HTML, Markdown, display
 
 from kvstudy import workers
-from kvstudy.analyse import answers, published
+from kvstudy.analyse import answers, published, schema
 from kvstudy.analyse.answers import Answer
 from kvstudy.analyse.conditions import has_known_program
 from kvstudy.analyse.published import Published
@@ -59,7 +59,8 @@ def tables(experiment: str | None = None, label: str | None = None, smoke: bool 
     reader's own runs. With ``smoke`` his runs of the preset smoke are among these, which else give way to
     any others.
 
-    Without a name: the experiment ``reproduce`` if it was measured, else the one measured last.
+    Without a name: the experiment ``reproduce`` if it was measured, else the one measured last. KvstudyError
+    for what is no name, or of which nothing was measured.
     """
     if experiment is None:
         every = all_tables()
@@ -69,6 +70,7 @@ def tables(experiment: str | None = None, label: str | None = None, smoke: bool 
         experiment = (
             MAIN if MAIN in set(known["experiment"]) else known.loc[known["start_utc"].idxmax(), "experiment"]
         )
+    _check_name(experiment)
     found = _study(experiment=experiment, places=ALL_OWN if smoke else OWN_THEN_REFERENCE)
     if label is None:
         return found
@@ -158,7 +160,7 @@ def trials() -> Tables:
 def runs_up_to_saturation() -> Tables:
     """The latency runs that go up to rates which cannot be held; where there are none every trial of every
     search for a stable rate; else the latency runs of the main experiment, or of the one measured last."""
-    for found in (latency_runs(experiment_tables(SATURATION, all_tables())), trials()):
+    for found in (latency_runs(all_tables().select(experiment=SATURATION)), trials()):
         if not found.runs.empty:
             return found
     return latency_runs(tables())
@@ -179,24 +181,48 @@ def report_tables() -> Tables:
 
 
 def experiment_tables(name: str, found: Tables) -> Tables:
-    """The runs of one experiment, of none when it was not measured: its charts then say so."""
-    return found.select(experiment=name)
+    """The runs of one experiment that a reader names, of none when it was not measured: its charts then say
+    so. KvstudyError for a name that no experiment has."""
+    return experiments_tables([name], found)
 
 
 def experiments_tables(names: list[str], found: Tables) -> Tables:
+    """``experiment_tables`` of several."""
+    measured = set(found.runs["experiment"])
+    for name in names:
+        _check_name(name)
+        if name not in measured and name not in (known := _experiments()):
+            raise KvstudyError(f"no such experiment: {name!r}", schema.nearest(name, sorted(known)))
     return found.select(experiment=names)
 
 
+def _experiments() -> set[str]:
+    """Those that were measured, and those of ``experiments/``."""
+    files = (project_root() / "experiments").glob("*.yaml")
+    return set(all_tables().runs["experiment"]) | {file.stem for file in files}
+
+
+def _check_name(experiment: object) -> None:
+    if not isinstance(experiment, str):
+        raise KvstudyError(f"no name of an experiment: {experiment!r}", 'one in quotes, as "reproduce"')
+
+
 def filter_runs(found: Tables, **wanted) -> Tables:
-    """Runs whose columns are as ``wanted``; a None leaves its column free. A value that no run has is told,
-    with those that there are."""
+    """Runs whose columns are as ``wanted``, which is a value or a list of them; a None leaves its column
+    free. KvstudyError for a value that no run has, and where no run has them all."""
     wanted = {name: value for name, value in wanted.items() if value is not None}
     for name, value in wanted.items():
-        known = sorted(found.runs[name].dropna().unique())
-        if known and value not in known:
-            told = ", ".join(f"`{one}`" for one in known)
-            display(Markdown(f"**No run here has `{name} = {value!r}`.** There are: {told}."))
-    return found.select(**wanted)
+        known = sorted(found.runs[name].dropna().unique().tolist())
+        asked = value if isinstance(value, list | tuple | set) else [value]
+        if known and any(one not in known for one in asked):
+            raise KvstudyError(
+                f"no run here has this {name}: {name}={value!r}", f"there are: {', '.join(map(repr, known))}"
+            )
+    chosen = found.select(**wanted)
+    if chosen.runs.empty and len(found.runs):
+        asked = ", ".join(f"{name}={value!r}" for name, value in wanted.items())
+        raise KvstudyError(f"no run here is of all that is asked for: {asked}", "None takes all of one")
+    return chosen
 
 
 def published_reports() -> Published:

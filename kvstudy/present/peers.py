@@ -47,7 +47,7 @@ def answer(found: Tables) -> Markdown:
         for _ in range(EMPTY in names)
     ]
     return Markdown(
-        f"### {headline(found)}\n\nMedian response time, each against {names[0]} at the same rate and "
+        f"## {headline(found)}\n\nMedian response time, each against {names[0]} at the same rate and "
         f"size: {'; '.join(parts)}."
     )
 

@@ -60,7 +60,7 @@ def run_page(root, **parameters) -> dict:
 def test_the_answer_is_one_sentence_with_the_primary_measure(slower):
     text = duets.answer(slower).data
     first = text.splitlines()[0]
-    assert first.startswith("### change is slower than main: p50 of put 1.1") and len(first.split()) <= 20
+    assert first.startswith("## change is slower than main: p50 of put 1.1") and len(first.split()) <= 20
     assert "7 launches of `compare` count" in text and "dearer" in text
 
 
@@ -173,7 +173,7 @@ def test_a_duet_of_ones_own_that_decides_nothing_takes_no_answer_away(make, root
     assert shown.duet.comparison == "own" and shown.duet.is_own and not shown.others[0].is_own
     text = duets.answer(shown).data
     assert (
-        text.startswith("### Cannot tell")
+        text.startswith("## Cannot tell")
         and "**The reference decides it:** change is slower than main" in text
     )
     assert "`data/raw`" in text and duets.every(shown)["measured"].tolist() == ["yours", "reference"]

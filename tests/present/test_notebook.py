@@ -9,6 +9,7 @@ import pytest
 from sample import empty_tables, sample_tables
 
 from kvstudy.analyse import intervention
+from kvstudy.errors import KvstudyError
 from kvstudy.present import notebook, summary
 from kvstudy.project import EXPORT_VARIABLE
 
@@ -184,13 +185,57 @@ def test_a_notebook_sees_runs_that_come_while_it_is_open_and_says_so_once(make_r
     assert said == [notebook.MADE_ANEW] and len(notebook.all_tables().runs) == 2 and len(said) == 1
 
 
-def test_a_value_that_no_run_has_is_told_with_those_that_there_are(monkeypatch):
-    told = []
-    monkeypatch.setattr(notebook, "display", lambda shown: told.append(shown.data))
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"workload": "ptu"},
+        {"workload": ["unique_put", "ptu"]},
+        {"workload": 12},
+        {"offered_rate_rps": "1000"},
+        {"offered_rate_rps": [[1000.0]]},
+        {"workload": []},
+        {"workload": "unique_put", "connections": 99},
+    ],
+    ids=str,
+)
+def test_a_value_that_no_run_has_is_an_error_with_those_that_there_are(wanted):
     found = sample_tables(profiled=False)
-    known = sorted(found.runs["workload"].unique())
-    assert len(notebook.filter_runs(found, workload=known[0], rate=None).runs) and not told
-    assert notebook.filter_runs(found, workload="ptu").runs.empty
-    assert told == [
-        "**No run here has `workload = 'ptu'`.** There are: " + ", ".join(f"`{one}`" for one in known) + "."
-    ]
+    with pytest.raises(KvstudyError, match="no run here") as error:
+        notebook.filter_runs(found, **wanted)
+    assert error.value.hint
+
+
+def test_runs_are_chosen_by_a_value_or_several_and_none_takes_all():
+    found = sample_tables(profiled=False)
+    known = set(found.runs["workload"])
+    one, *_ = known
+    assert set(notebook.filter_runs(found, workload=one, offered_rate_rps=None).runs["workload"]) == {one}
+    assert set(notebook.filter_runs(found, workload=sorted(known)).runs["workload"]) == known
+    assert set(notebook.filter_runs(found, offered_rate_rps=1000).runs["offered_rate_rps"]) == {1000.0}
+    assert notebook.filter_runs(empty_tables(), workload=one).runs.empty, "the page says that there is none"
+
+
+def test_values_that_no_run_has_together_are_told():
+    found = sample_tables(profiled=False)
+    put = (found.runs["workload"] == "unique_put") & (found.runs["offered_rate_rps"] > 1000)
+    found = found.only(found.runs.loc[put | (found.runs["workload"] != "unique_put"), "run_id"])
+    with pytest.raises(KvstudyError, match="workload='unique_put', offered_rate_rps=1000"):
+        notebook.filter_runs(found, workload="unique_put", offered_rate_rps=1000)
+
+
+def test_a_name_that_no_experiment_has_is_an_error_and_one_without_runs_is_none(monkeypatch):
+    found = sample_tables(profiled=False)
+    monkeypatch.setattr(notebook, "all_tables", lambda: found)
+    assert len(notebook.experiment_tables("sample", found).runs) == len(found.runs)
+    assert notebook.experiments_tables(["peers", "handler"], found).runs.empty, "they are in experiments/"
+    with pytest.raises(KvstudyError, match="no such experiment: 'peerss'") as error:
+        notebook.experiment_tables("peerss", found)
+    assert error.value.hint == "did you mean peers?"
+
+
+@pytest.mark.parametrize("experiment", [["wal"], 12, {}, True])
+def test_what_is_no_name_of_an_experiment_is_refused(experiment):
+    with pytest.raises(KvstudyError, match="no name of an experiment"):
+        notebook.tables(experiment)
+    with pytest.raises(KvstudyError, match="no name of an experiment"):
+        notebook.experiment_tables(experiment, sample_tables(profiled=False))

@@ -53,7 +53,7 @@ def test_each_peer_has_its_word_beside_ours_by_size(make):
     make()
     found = peers.measured()
     text = peers.answer(found).data
-    assert text.startswith("### kv-service answers faster than a peer in 2 of 2 decided comparisons")
+    assert text.startswith("## kv-service answers faster than a peer in 2 of 2 decided comparisons")
     assert (
         "**nginx** is slower in 2 of 2 comparisons" in text
         and "the empty server, which keeps nothing, is faster in 2 of 2 comparisons" in text
@@ -125,7 +125,10 @@ def test_every_run_is_a_point_and_each_program_a_line(make):
     assert [trace.name for trace in lines] == ["kv-service", "nginx", "empty"]
     assert sum(len(trace.x) for trace in figure.data if trace.mode == "markers") == 36
     nowhere = drawn.by_size(peers.measured(), connections=5).layout.title
-    assert "no run on 5 connections" in nowhere.text and "There are: " in nowhere.subtitle.text
+    assert "no run on connections=5" in nowhere.text and "There are: 16." in nowhere.subtitle.text
+    for connections in ("16", [16]):
+        nowhere = drawn.by_size(peers.measured(), connections=connections).layout.meta["finding"]
+        assert f"no run on connections={connections!r}" in nowhere
 
 
 def test_without_a_measurement_the_page_says_what_to_type(make):

@@ -25,6 +25,12 @@ def test_a_named_run_is_drawn_rather_than_the_slowest(tables):
     assert run_id in latency_heat_map(tables, run_id).layout.meta["drawn"]
 
 
+def test_a_run_is_named_with_its_variant_and_label(tables):
+    named = replace(tables, runs=tables.runs.assign(variant="subject=nginx", label="after"))
+    for draw in (latency_heat_map, time_line):
+        assert "subject=nginx, after, " in draw(named).layout.meta["drawn"]
+
+
 def test_a_run_that_failed_its_checks_is_called_invalid(tables):
     run_id = tables.runs.loc[tables.runs["verdict"] == "FAIL", "run_id"].iloc[0]
     assert "INVALID: FAIL rate_held" in latency_heat_map(tables, run_id).layout.meta["drawn"]
@@ -88,6 +94,7 @@ def test_the_time_line_is_the_same_by_second_however_short_the_intervals(tables)
 def test_no_rows_give_charts_that_say_so():
     assert "Nothing to draw" in latency_heat_map(empty_tables()).layout.title.text
     assert "Nothing to draw" in time_line(empty_tables()).layout.title.text
+    assert "No run is left" in time_line(empty_tables()).layout.meta["drawn"], "and not that wrk made it"
 
 
 def test_a_run_that_is_not_there_is_an_error_and_not_one_without_a_log(tables):

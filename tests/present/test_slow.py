@@ -69,6 +69,12 @@ def test_chance_is_marked_beside_every_cause(planted):
         assert chance.x[0] == pytest.approx((1 + 4 * 4 / 16) / 5, abs=0.15)
 
 
+def test_the_caption_says_what_chance_is_of_a_run_without_repeats(planted):
+    alone = keep(planted, lambda run: run.repeat == 1)
+    drawn = causes_by_workload(tail.page_causes(alone).groups).layout.meta["drawn"]
+    assert "of a run without repeats with its own at other times" in drawn
+
+
 def test_slow_seconds_and_events_stand_on_one_clock(planted):
     limit_us = tail.threshold_us(planted, 99)
     figure = slow_time_line(planted, limit_us)
@@ -185,6 +191,9 @@ def test_without_slow_answers_the_charts_say_so():
     empty = empty_tables()
     assert "Nothing to draw" in slow_time_line(empty, np.inf).layout.title.text
     assert "Nothing to draw" in causes_by_workload(tail.page_causes(empty).groups).layout.title.text
+    for figure in (slow_time_line(empty, np.inf), causes_by_workload(tail.page_causes(empty).groups)):
+        assert "no valid run" in figure.layout.meta["finding"]
+        assert "Lower the percentile" not in figure.layout.meta["drawn"]
     assert tails.table([]).empty and "No workload" in tails.summarize([]).data
     assert isinstance(slowest_seconds(empty, np.inf), pd.DataFrame)
 

@@ -21,10 +21,10 @@ def by_size(found: Tables, percentile: float = 50.0, connections: int | None = N
     runs = _points(found, percentile)
     if runs.empty:
         return nothing("nothing was measured beside the service yet", "make peers, about five minutes")
-    known = sorted(runs["connections"].unique())
+    known = sorted(runs["connections"].unique().tolist())
     chosen = known[0] if connections is None else connections
     if chosen not in known:
-        return nothing(f"no run on {chosen} connections", f"There are: {', '.join(map(str, known))}.")
+        return nothing(f"no run on connections={chosen!r}", f"There are: {', '.join(map(repr, known))}.")
     runs = runs[runs["connections"] == chosen]
     places = list(runs.groupby(["offered_rate_rps", "workload"]).groups)
     headings = [f"{workload} at {words.rate(rate)}" for rate, workload in places]

@@ -26,9 +26,7 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
     (log), shade = share of that interval's requests (log); ``run_id`` None takes the slowest run."""
     intervals, run = _intervals_of(tables, run_id, latency_kind)
     if run is None:
-        return nothing(
-            f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does."
-        )
+        return _no_histograms(tables, latency_kind)
     trace, edges_us = heat(intervals)
     figure = panel_grid([""], "second of the measured window", "")
     figure.add_trace(trace)
@@ -101,9 +99,7 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
     p99."""
     intervals, run = _intervals_of(tables, run_id, latency_kind)
     if run is None:
-        return nothing(
-            f"no per-second {latency_kind} histograms", "wrk and wrk2 do not write them; loadgen does."
-        )
+        return _no_histograms(tables, latency_kind)
     seconds = by_second(intervals)
     events = tables.events[(tables.events["run_id"] == run.run_id)].sort_values("start_s")
     events = events[events["start_s"].between(-1, seconds["second"].max() + 1)]
@@ -151,6 +147,11 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
     )
 
 
+def _no_histograms(tables, latency_kind: str) -> go.Figure:
+    how = "wrk and wrk2 do not write them; loadgen does." if len(tables.runs) else "No run is left to draw."
+    return nothing(f"no per-second {latency_kind} histograms", how)
+
+
 def slowest_run(tables) -> str | None:
     """The run id that ``latency_heat_map`` takes by itself."""
     return getattr(_intervals_of(tables, None, "response")[1], "run_id", None)
@@ -159,7 +160,7 @@ def slowest_run(tables) -> str | None:
 def _intervals_of(tables, run_id: str | None, latency_kind: str):
     intervals = tail.logged_intervals(tables, latency_kind)
     runs = marked_runs(tables)
-    if run_id is not None and run_id not in set(runs["run_id"]):
+    if run_id is not None and run_id not in runs["run_id"].tolist():
         raise KvstudyError(f"no such run on this page: {run_id}", "its list of runs has them all")
     runs = runs[runs["run_id"].isin(intervals["run_id"])]
     if run_id is not None:
@@ -193,8 +194,8 @@ def _bucketed(encoded: str, edges: np.ndarray) -> np.ndarray:
 def described(run) -> str:
     offered = "closed loop" if run.closed_loop else f"{words.rate(run.offered_rate_rps)} offered"
     invalid = "" if run.valid else f" INVALID: {run.why}."
-    place = f"{run.workload}, {words.value('connections', run.connections)}, {offered}, {run.run_id}"
-    return f"{place}.{invalid}".rstrip(".")
+    asked = (run.workload, run.variant, run.label, words.value("connections", run.connections), offered)
+    return f"{', '.join(filter(None, [*asked, run.run_id]))}.{invalid}".rstrip(".")
 
 
 def event_bars(events: pd.DataFrame) -> Iterator[go.Bar]:

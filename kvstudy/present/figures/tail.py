@@ -1,6 +1,8 @@
 """Why are slow requests slow: what their seconds share with events, against chance; every run on one
 clock."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -13,8 +15,9 @@ from kvstudy.present.figures.panels import nothing, opened, panel_grid, titled
 
 ROWS_MAX, PANEL_PX = 4, 220  # kinds of event in a panel of one workload, and how high it is
 _JUDGED = (
-    "By chance: with the events of other repeats at the same moment. Linked: beyond that, and beyond other "
-    "times of the run, with at most 5 % error over the whole page (Holm)."
+    "By chance: with the events of other repeats at the same moment, of a run without repeats with its own "
+    "at other times. Linked: beyond that, and beyond other times of the run, with at most 5 % error over the "
+    "whole page (Holm)."
 )
 NOTHING_LINKED = "no kind of event can be called linked"
 _HUES = {tail.LINKED: theme.VERMILION, tail.CANNOT_TELL: theme.BLUE, "": theme.QUIET_TEXT}
@@ -24,9 +27,9 @@ def causes_by_workload(groups: list[tail.WorkloadCauses]) -> go.Figure:
     """A panel for each workload of ``analyse.tail.page_causes``. Bars: the share of the slow answers that
     each kind of event overlaps, of the linked kinds, or where none is linked of those nearest to it. A tick
     marks what chance would give."""
-    groups = [group for group in groups if group.found["slow_requests"].sum()]
+    answered, groups = bool(groups), [group for group in groups if group.found["slow_requests"].sum()]
     if not groups:
-        return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
+        return _nothing_slow(answered)
     named = [
         f"{group.workload}, {words.rate(group.offered_rate_rps)}" for group in groups
     ]  # short enough for a telephone
@@ -46,6 +49,18 @@ def causes_by_workload(groups: list[tail.WorkloadCauses]) -> go.Figure:
         "Each workload at the highest rate of its runs, against a threshold of its own. At most "
         f"{ROWS_MAX} kinds of event each: the table has all. {_JUDGED}",
         [_finding(group) for group in groups],
+    )
+
+
+def _nothing_slow(answered: bool) -> go.Figure:
+    """``answered``: whether any valid run says how slow its answers were, second by second."""
+    return (
+        nothing("no slow answer to explain", "Lower the percentile in the parameters.")
+        if answered
+        else nothing(
+            "no valid run with its answers by the second",
+            "The checks that runs failed stand under Doubts; wrk and wrk2 write nothing by the second.",
+        )
     )
 
 
@@ -137,7 +152,7 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
         (run for run in tail.slow_by_run(tables, limit_us) if run.total), key=lambda run: -run.total
     )
     if not runs:
-        return nothing("no slow answer to explain", "Lower the percentile in the parameters.")
+        return _nothing_slow(math.isfinite(limit_us))
     shown = runs[:runs_max]
     what = marked_runs(tables).set_index("run_id")
     rank = {run.run_id: len(shown) - 1 - place for place, run in enumerate(shown)}
