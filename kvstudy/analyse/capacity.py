@@ -33,6 +33,7 @@ from kvstudy.plan.search import Found
 BEND = 2.0  # latency has bent where it is surely over so many times that at the lowest rate
 # What a search, or a combination, says of the expectation that latency bends before the achieved rate does.
 WARNED, LATE, NEITHER, ALONE, UNSURE = "warned", "late", "neither", "alone", "unsure"
+UNKNOWN = "unknown"  # of runs that lack the percentile
 HELD, HELD_IN_PART, NOT_HELD = "held", "held in part", "not held"
 
 
@@ -128,7 +129,8 @@ def rates_chosen(tables: Tables) -> RatesChosen | None:
 
 
 def warnings_of_rates(tables: Tables, percentile: float) -> list[str]:
-    """One of WARNED, LATE, NEITHER, ALONE and UNSURE for each combination of ``tables``."""
+    """One of WARNED, LATE, NEITHER, ALONE, UNKNOWN and UNSURE for each combination of ``tables``."""
+    percentile_grid.check(percentile)
     points = tables.percentiles
     points = points[
         (points["latency_kind"] == "response")
@@ -143,6 +145,9 @@ def warning(runs: pd.DataFrame) -> str:
     """Of the runs of one combination: did latency bend at a rate below the lowest one that was not held?"""
     if runs["offered_rate_rps"].nunique() == 1:
         return ALONE
+    believed = runs.loc[runs["verdict"] != FAIL, "latency_us"]
+    if len(believed) and believed.isna().all():
+        return UNKNOWN
     points = saturation_of(runs, [COMBINATION])
     saturation = points["saturation_rps"].iloc[0] if len(points) else math.nan
     below = runs[~(runs["offered_rate_rps"] >= saturation)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pandas as pd
 from IPython.display import Markdown
 
-from kvstudy.analyse import capacity
+from kvstudy.analyse import capacity, percentile_grid
 from kvstudy.analyse.capacity import (
     ALONE,
     BEND,
@@ -24,6 +24,7 @@ from kvstudy.analyse.capacity import (
     LATE,
     NEITHER,
     NOT_HELD,
+    UNKNOWN,
     UNSURE,
     WARNED,
     RatesChosen,
@@ -141,9 +142,12 @@ def expectation(tables: Tables, trials: Tables, percentile: float = 99.0) -> Mar
         LATE: f"met a rate that was not held, with no {words.percentile(percentile)} {over} before it",
         NEITHER: f"held every rate, with no {words.percentile(percentile)} {over}",
         ALONE: "met one rate only",
+        UNKNOWN: f"had no {words.percentile(percentile)}",
         UNSURE: "had too few valid runs, or runs that differed too much, to tell",
     }
     sentences.append(_counts(of_rates, texts, "combination", "combinations", f" {_COMBINATIONS}"))
+    if of_rates[UNKNOWN]:
+        sentences.append(percentile_grid.why_not(tables.percentiles["percentile"], percentile))
     return Markdown(" ".join([f"**Against the Expectation:** {verdict}.", *filter(None, sentences)]))
 
 
@@ -194,26 +198,23 @@ def _of_rates(tables: Tables) -> str:
     if chosen.points.empty:
         why = words.several([f"{check} ({count})" for check, count in chosen.failed])
         return f"{whose} nothing can be told: no run shows whether its rate was held; checks failed: {why}"
-    total = len(chosen.points)
-    unsure = (
-        f"; {TOO_FEW.replace(' a side', ' at a rate')}, too few to be sure, are in "
-        f"{chosen.undecided} of {total}"
-        if chosen.undecided
-        else ""
+    total, few = len(chosen.points), TOO_FEW.replace(" a side", " at a rate")
+    each = (
+        f"the only combination {_COMBINATIONS}"
+        if total == 1
+        else f"each of {total} combinations {_COMBINATIONS}"
     )
+    if chosen.lost.empty and chosen.undecided == total:
+        return f"{whose} {CANNOT_TELL} which are held: {few} in {each}"
+    unsure = f"; {few}, too few to be sure, are in {chosen.undecided} of {total}" if chosen.undecided else ""
     unjudged = (
         f" ({chosen.uninformative} of {chosen.tried} cannot be judged: none of their runs shows it)"
         if chosen.uninformative
         else ""
     )
     if chosen.lost.empty:
-        who = (
-            f"the only combination {_COMBINATIONS}"
-            if total == 1
-            else f"each of {total} combinations {_COMBINATIONS}"
-        )
         return (
-            f"{whose}, at most {words.rate(chosen.highest_held_rps)}, none was too much{unjudged}: {who} "
+            f"{whose}, at most {words.rate(chosen.highest_held_rps)}, none was too much{unjudged}: {each} "
             f"held what it was offered, and what saturates it lies above{unsure}"
         )
     return f"{whose} {_limits(chosen, unjudged)}{unsure}"

@@ -41,11 +41,14 @@ def neighbouring_rates(tables: Tables) -> Markdown:
     )
     if apart:
         row = found.furthest
+        # Tables have the interval of each pair by itself.
+        wider = " (wider than by itself: all pairs together at 95 %)" if len(pairs) > 1 else ""
         sentence += (
             f" Furthest apart: {row['workload']}, {words.value('connections', row['connections'])}, "
             f"p99 {words.latency(row['before'])} at {words.rate(row['one'])} and "
             f"{words.latency(row['after'])} at {words.rate(row['other'])}, ratio "
-            f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}."
+            f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}"
+            f"{wider}."
         )
     return Markdown(f"{sentence} {_past(tables)}")
 

@@ -9,7 +9,9 @@ import pytest
 from sample import empty_tables, sample_tables
 
 from kvstudy.analyse.tables import Tables
+from kvstudy.errors import KvstudyError
 from kvstudy.present import capacity
+from kvstudy.present.figures.rate import latency_against_rate
 
 NOTHING = empty_tables()
 
@@ -232,4 +234,32 @@ def test_saturation_without_a_warning_before_it_is_against_the_expectation():
     assert expected(found, NOTHING).startswith(
         "**Against the Expectation:** it did not hold. The only combination of workload, connections "
         "and options met a rate that was not held, with no p99 "
+    )
+
+
+@pytest.mark.parametrize(
+    ("percentile", "why"),
+    [
+        (97, "had no p97. Tables keep only some: 0, 10, 25, 50"),
+        (99.99, "had no p99.99. It needs 10 samples beyond the percentile."),
+    ],
+)
+def test_runs_that_lack_the_percentile_are_not_said_to_be_too_few(percentile, why):
+    text = expected(steady(), NOTHING, percentile)
+    assert why in text and "too few valid runs" not in text and "cannot tell" in text
+    assert "had no" not in expected(steady(), NOTHING, 99.0)
+
+
+@pytest.mark.parametrize("percentile", [200, "99", -1, None])
+def test_what_is_no_percentile_is_refused(percentile):
+    with pytest.raises(KvstudyError, match="no percentile"):
+        capacity.expectation(steady(), NOTHING, percentile)
+    with pytest.raises(KvstudyError, match="no percentile"):
+        latency_against_rate(steady(), percentile)
+
+
+def test_where_every_rate_has_too_few_runs_cannot_tell_comes_first():
+    assert answer_text(steady(repeats=3), NOTHING) == (
+        "**Found:** of the rates chosen beforehand in `sample` cannot tell which are held: fewer than 5 "
+        "runs at a rate in the only combination of workload, connections and options."
     )

@@ -1,5 +1,6 @@
 """Whether what a page expected came true."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +46,25 @@ def test_neighbouring_rates_lie_close_together_or_not_or_nobody_can_tell(factor,
     assert text.startswith(f"**Against the Expectation:** {verdict} Of 1 pair of neighbouring rates")
     assert ("Furthest apart: unique_put, 4 connections, p99" in text) == ("did not" in verdict)
     assert ("No offered rate was past a saturation point" in text) == (repeats >= 5)
+
+
+def test_an_interval_that_is_wider_than_in_the_tables_says_why():
+    assert "wider" not in expected.neighbouring_rates(at_two_rates(20.0)).data, "one pair alone is not"
+    three = sample_tables(
+        rates=(1000.0, 2000.0, 4000.0),
+        connections=(4,),
+        workloads=("unique_put",),
+        repeats=5,
+        profiled=False,
+    )
+    scale = three.percentiles["run_id"].map(three.runs.set_index("run_id")["offered_rate_rps"] / 50)
+    three = replace(
+        three, percentiles=three.percentiles.assign(latency_us=three.percentiles["latency_us"] * scale**4)
+    )
+    text = expected.neighbouring_rates(three).data
+    assert re.search(r"ratio [\d.]+ × \[.*\] \(wider than by itself: all pairs together at 95 %\)\.", text), (
+        text
+    )
 
 
 def test_rates_that_lie_close_together_by_their_survivors_are_not_said_to():

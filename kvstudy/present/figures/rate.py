@@ -26,8 +26,10 @@ def latency_against_rate(
     """Latency at ``percentile`` against offered rate: a point per run, a line through the medians, dashed at
     saturation.
 
-    ``colour_by``: a column of runs, or series.COLUMN: every line its own colour and name.
+    ``colour_by``: a column of runs, or series.COLUMN: every line its own colour and name. KvstudyError for
+    what is no percentile.
     """
+    percentile_grid.check(percentile)
     runs, panel_by = _at_rates(tables, colour_by, panel_by)
     points = tables.percentiles
     points = points[
