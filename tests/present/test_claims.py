@@ -14,8 +14,9 @@ from sample import empty_tables, sample_tables
 from kvstudy.analyse import published
 from kvstudy.analyse.replication import rules, verdicts
 from kvstudy.analyse.replication.measured import Measured
+from kvstudy.errors import KvstudyError
 from kvstudy.present import claims, words
-from kvstudy.present.figures.published import claims_measured, published_spectra
+from kvstudy.present.figures.published import claims_measured, published_spectra, spectra
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "published"
 
@@ -416,9 +417,20 @@ def test_claims_and_distributions_are_drawn(reports):
     assert f"{len(reports.claims)} claims" in figure.layout.meta["finding"] and "mistaken" in {
         trace.name for trace in figure.data
     }
-    spectra = published_spectra(reports, ours, 3)
-    assert {"published", "measured"} <= {trace.name for trace in spectra.data}
+    drawn = published_spectra(reports, ours, 3)
+    assert {"published", "measured"} <= {trace.name for trace in drawn.data}
     assert "no valid run of ours" in published_spectra(reports, empty_tables(), 1).layout.meta["finding"]
+
+
+def test_every_report_that_is_named_is_drawn_and_what_is_no_list_of_them_refused(reports):
+    titles = [figure.layout.title.text for figure in spectra(reports, empty_tables(), [5, 1, 3, 2, 1])]
+    assert [f"report {number} " in title for number, title in zip([5, 1, 3, 2], titles, strict=True)]
+    (fourth,) = spectra(reports, empty_tables(), [4])
+    assert "report 4 printed no distribution" in fourth.layout.meta["finding"]
+    for wrong in ([], 3, None, ["1", "3"], [9], [1, 9], "13", {1: 3}, [[1]]):
+        with pytest.raises(KvstudyError, match="no list of reports") as error:
+            spectra(reports, empty_tables(), wrong)
+        assert "1, 2, 3, 4, 5" in error.value.hint
 
 
 def _joined(first, second):

@@ -10,6 +10,7 @@ from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.published import same_handler
 from kvstudy.analyse.replication import verdicts as judging
+from kvstudy.errors import KvstudyError
 from kvstudy.present import claims, false_words, theme, words
 from kvstudy.present.figures.marks import INVALID_NAME, marked_runs
 from kvstudy.present.figures.panels import (
@@ -158,6 +159,16 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
         "Shaded: within a factor of two. A mistaken claim is judged by its own report's output; the "
         "distance is shown all the same.",
     )
+
+
+def spectra(published, tables, reports: list[int]) -> list[go.Figure]:
+    """``published_spectra`` of each of ``reports``; KvstudyError for what is no list of their numbers."""
+    known = sorted(published.claims["report"].unique().tolist())
+    if not isinstance(reports, list) or not reports or any(report not in known for report in reports):
+        raise KvstudyError(
+            f"no list of reports: {reports!r}", f"some of {', '.join(map(str, known))} in brackets, as [1, 3]"
+        )
+    return [published_spectra(published, tables, report) for report in dict.fromkeys(reports)]
 
 
 def published_spectra(published, tables, report: int, percentile_max: float = 99.999) -> go.Figure:
