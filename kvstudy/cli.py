@@ -20,7 +20,7 @@ from click.core import ParameterSource
 
 from kvstudy import __version__
 from kvstudy.errors import KvstudyError, what_to_do
-from kvstudy.project import project_root, raw_root, reference_root, tidy_root
+from kvstudy.project import project_root, raw_root, reference_root, study_root, tidy_root
 from kvstudy.units import format_duration, parse_duration_s
 
 PRESET_HELP = (
@@ -669,7 +669,7 @@ def report(out: Path | None, experiment: str | None) -> None:
     from kvstudy.present.report import export
 
     root = project_root()
-    out = out or root / "figures" / (experiment or "study")
+    out = out or (root / "figures" / experiment if experiment else study_root(root))
     export(root, out, experiment=experiment)
     click.echo(f"study: {(out / 'index.html').resolve().as_uri()}")
 

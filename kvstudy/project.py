@@ -51,6 +51,11 @@ def tidy_root(root: Path) -> Path:
     return root / "data" / "tidy"
 
 
+def study_root(root: Path) -> Path:
+    """The HTML pages of the whole study, unless another folder is named."""
+    return root / "figures" / "study"
+
+
 def work_root(root: Path) -> Path:
     """Scratch: stores of running services, filled stores kept for restoring, the lock of a running
     measurement."""

@@ -37,7 +37,7 @@ from kvstudy.plan.experiment import Experiment
 from kvstudy.present import cards
 from kvstudy.present.kernels import Copies, imported_by
 from kvstudy.present.page import LEAD, Entry, page_of, title_of
-from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, raw_root
+from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, raw_root, study_root
 from kvstudy.record.run_folder import SEAL
 
 MEASURING = "02-sweep"
@@ -56,7 +56,9 @@ PAGE_BYTES_MAX = 8_000_000
 STUDY_BYTES_MAX = 40_000_000  # a reader's own runs may be many more than …
 REFERENCE_BYTES_MAX = 15_000_000  # … the committed ones
 _ASSETS = Path(__file__).parent / "assets"
-_LINK = re.compile(r'href="([0-9]{2}-[a-z-]+)\.html')
+_LINK = re.compile(
+    r'<a href="(?P<page>[0-9]{2}-[a-z-]+)\.html(?P<rest>[^"]*)"(?P<more>[^>]*)>(?P<text>.*?)</a>', re.DOTALL
+)
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+")
 
 
@@ -261,7 +263,8 @@ def _write_pages(
             folders=_folders(notebook, root, out_dir),
         )
         (folder / _href(stem, first)).write_text(
-            text if first == FIRST else _linked_to_study(text, executed, first), encoding="utf-8"
+            text if first == FIRST else _linked_to_study(text, executed, first, root, out_dir),
+            encoding="utf-8",
         )
 
 
@@ -299,11 +302,22 @@ def _href(stem: str, first: str) -> str:
     return "index.html" if stem == first else f"{stem}.html"
 
 
-def _linked_to_study(text: str, here: Iterable[str], first: str) -> str:
-    """Links to pages that are not here lead to the whole study beside it."""
-    return _LINK.sub(
-        lambda link: f'href="{"" if link[1] in here else "../study/"}{_href(link[1], first)}', text
-    )
+def _linked_to_study(text: str, here: Iterable[str], first: str, root: Path, out_dir: Path) -> str:
+    """Links to pages that are not here lead to the whole study of the project, where it has them; else their
+    text stays alone."""
+    study = study_root(root)
+
+    def linked(link: re.Match) -> str:
+        page = link["page"]
+        if page in here:
+            target = _href(page, first)
+        elif (study / _href(page, FIRST)).is_file():
+            target = Path(os.path.relpath(study / _href(page, FIRST), out_dir)).as_posix()
+        else:
+            return link["text"]
+        return f'<a href="{target}{link["rest"]}"{link["more"]}>{link["text"]}</a>'
+
+    return _LINK.sub(linked, text)
 
 
 def _write_assets(folder: Path) -> None:

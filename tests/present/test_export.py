@@ -1,5 +1,6 @@
 """Writing the study ends at once when it is interrupted, and may be asked for one experiment alone."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -58,8 +59,17 @@ def test_one_experiment_alone_has_its_own_pages_with_links_to_the_whole_study(tm
     index, explore = (out / "index.html").read_text(), (out / "09-explore.html").read_text()
     assert sorted(path.name for path in out.glob("*.html")) == ["09-explore.html", "index.html"]
     assert "How?" in index and "shop" in index
-    assert 'href="../study/07-tail.html' in index and 'href="09-explore.html' in index
-    assert 'href="index.html' in explore
+    assert 'href="09-explore.html' in index and 'href="index.html' in explore
+    assert "tail, <a" in index and "07-tail.html" not in index, "there is no study to lead to"
+    study = tmp_path / "figures" / "study"
+    study.mkdir()
+    (study / "07-tail.html").touch()
+    for folder in (out, tmp_path / "elsewhere" / "deep" / "shop"):
+        report.export(tmp_path, folder, progress=False, experiment="shop")
+        for page in folder.glob("*.html"):
+            for target in re.findall(r'(?:href|src)="([^"#:]+)["#]', page.read_text()):
+                assert (folder / target).is_file(), (page.name, target)
+        assert "/study/07-tail.html" in (folder / "index.html").read_text()
 
 
 def test_pages_have_their_charts_whatever_the_reader_told_plotly(tmp_path, monkeypatch):
