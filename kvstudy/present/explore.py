@@ -48,6 +48,10 @@ AXES = {
     "frame": "topmost frame",
 }
 _EMPTY = f'<div style="height: {theme.HEIGHT_PX}px"></div>'  # as high as a chart, so that nothing moves
+NO_RUN = (
+    "**There is no run to choose from**: nothing but duets was measured, and page 06 shows those. "
+    "`kvstudy run experiments/reproduce.yaml` measures runs."
+)
 CHOSEN = ("experiment", "variant", "run_id", "percentile", "start_s", "stop_s")
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 
@@ -258,13 +262,14 @@ class Choices:
     def first(
         self, experiment: str | None, variant: str | None, run_id: str | None, percentile: float
     ) -> Choice:
-        """None: the first there is. A run alone says its experiment and variant."""
+        """None: the first there is, or a choice without a run where nothing but duets was measured. A run
+        alone says its experiment and variant."""
         runs = self._tables.runs
-        if runs.empty:
-            raise KvstudyError("no run to choose from", "measure one: kvstudy run experiments/reproduce.yaml")
         percentile_grid.check(percentile)
+        if runs.empty and experiment is None and run_id is None:
+            return Choice(self._tables, "", "", percentile, 0, 0)
         if run_id is not None:
-            if run_id not in set(runs["run_id"]):
+            if run_id not in runs["run_id"].tolist():
                 raise KvstudyError(f"no such run: {run_id}", "kvstudy.runs() has them all")
             experiment = runs.set_index("run_id").loc[run_id, "experiment"]
             runs = self.experiment_tables(experiment).runs
@@ -294,7 +299,11 @@ class Explorer:
         self._choosers, self._follow = None, lambda: None
 
     def show(self, view: Callable[[Choice], object]) -> None:
-        """``view``: Choice → a figure, a frame, a Markdown or any text. A cell executed again draws anew."""
+        """``view``: Choice → a figure, a frame, a Markdown or any text. A cell executed again draws anew.
+        Without a run to choose from it says so instead."""
+        if self.choice.tables.runs.empty:
+            display(Markdown(NO_RUN))
+            return
         shown = _drawn(view(self.choice))
         place = display(*shown[0], display_id=True, **shown[1])
         self._views[_cell() or len(self._views)] = view, place
@@ -302,6 +311,8 @@ class Explorer:
     def choose(self, **changes: object) -> None:
         """As the choosers do: ``at.choose(percentile=99.9)``, ``at.choose(start_s=3, stop_s=5)``.
         KvstudyError for what cannot be chosen; what was chosen before stays then."""
+        if self.choice.tables.runs.empty:
+            raise KvstudyError("no run to choose from", "measure one: kvstudy run experiments/reproduce.yaml")
         for name in changes:
             if name not in CHOSEN:
                 raise KvstudyError(f"nothing to choose is called {name}", schema.nearest(name, CHOSEN))
@@ -340,6 +351,8 @@ class Explorer:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         now = self.choice
+        if now.tables.runs.empty:
+            return {"text/markdown": NO_RUN, "text/plain": NO_RUN}
         text = (
             f"**Shown:** `{now.experiment}`: {now.title} (`{now.run_id}`), percentile {now.percentile:g}, "
             f"seconds {now.start_s:g} to {now.stop_s:g}. In JupyterLab (`make lab`) choosers stand here."

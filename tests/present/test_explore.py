@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from IPython.display import Markdown
-from sample import finer, sample_tables
+from sample import empty_tables, finer, sample_tables
 
 from kvstudy.errors import KvstudyError
 from kvstudy.present import explore, words
@@ -284,3 +284,18 @@ def test_an_empty_interval_behind_the_end_is_no_second():
     choices = explore.Choices(found)
     now = choices.first(None, None, None, 99.0)
     assert (now.start_s, now.stop_s) == (0, 6) and now.seconds["second"].tolist() == list(range(6))
+
+
+def test_where_nothing_but_duets_was_measured_every_view_says_so(monkeypatch):
+    monkeypatch.setattr(explore.notebook, "all_tables", empty_tables)
+    told = []
+    monkeypatch.setattr(explore, "display", lambda shown: told.append(shown.data))
+    at = explore.choose()
+    at.show(lambda now: now.run["workload"])
+    at.show(lambda now: now.seconds)
+    assert told == [explore.NO_RUN] * 2 and at._repr_mimebundle_()["text/markdown"] == explore.NO_RUN
+    assert at.choice.tables.runs.empty
+    with pytest.raises(KvstudyError, match="no run to choose from"):
+        at.choose(percentile=50.0)
+    with pytest.raises(KvstudyError, match="no such run"):
+        explore.choose(run_id="20261120T204223Z-put-rep1")
