@@ -14,6 +14,7 @@ from IPython.display import Markdown
 
 from kvstudy.analyse.answers.profiles import failures
 from kvstudy.analyse.tables import Tables
+from kvstudy.errors import KvstudyError
 from kvstudy.present import words
 
 INVALID = "INVALID"
@@ -22,7 +23,9 @@ INVALID = "INVALID"
 def profile_of(tables: Tables, workload: str | Sequence[str] | None = None) -> Tables:
     """One completed profiled run, or none, as tables: a valid one if there is one; of these of ``workload``
     (several names: the first that has one before the others; None: the first by name), at the highest rate,
-    with most connections, the last that was measured."""
+    with most connections, the last that was measured. KvstudyError for what is no name."""
+    if not isinstance(workload, str | list | tuple | None):
+        raise KvstudyError(f"no name of a workload: {workload!r}", 'one in quotes, as "unique_put"')
     runs = tables.runs[tables.runs["profiled"] & (tables.runs["outcome"] == "completed")]
     if isinstance(workload, str):
         runs, order = runs[runs["workload"] == workload], [workload]
