@@ -11,12 +11,13 @@ chance.
 
 An event is felt from its start until as long again after its end, while what had queued up is worked off.
 Time is cut into bins of 10 ms (of a second where no single answers are known: slow_answers). *By chance* is
-what the events of the other repeats of the same configuration would touch, at the same moment of their runs.
-The word is by permutation (linked, permutation), and a linked kind overlaps noticeably more slow answers than
-by chance. It is said of one workload at a time: of all together it would be that of a few answers, while most
-may show the opposite. A link is not a cause: kinds that come together (a
-compaction after a flush) are linked together, and ``share_alone`` says how much is left where no other linked
-kind is near. What causes the tail is said by an experiment that holds it off: intervention.
+what the events of the other repeats of the same configuration would touch, at the same moment of their runs;
+of a run without repeats what its own would, at other times. The word is by permutation (linked, permutation),
+and a linked kind overlaps noticeably more slow answers than by chance. It is said of one workload at a time:
+of all together it would be that of a few answers, while most may show the opposite. A link is not a cause:
+kinds that come together (a compaction after a flush) are linked together, and ``share_alone`` says how much
+is left where no other linked kind is near. What causes the tail is said by an experiment that holds it off:
+intervention.
 """
 
 import math
