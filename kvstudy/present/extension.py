@@ -13,10 +13,11 @@ and gives values as text; a test holds every notebook's defaults against it.
 import ast
 import difflib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from IPython import get_ipython
-from IPython.display import HTML, display
+from IPython.display import HTML, Markdown, display
 
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.present import theme
@@ -24,6 +25,7 @@ from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, project_root
 
 DEFAULTS = "# Defaults"
 INJECTED = "# Parameters"
+_NEARLY = 0.85  # as difflib counts: all but a letter of five
 RENAMED = {"profile_name": "preset"}  # parameters that had another name
 
 
@@ -35,7 +37,13 @@ def begin() -> None:
     _tables_offline()
     _look_of_jupyterlab()
     _again()
-    parameters(_executed())
+    for name, near in nearly_alike(parameters(_executed())):
+        display(
+            Markdown(
+                f"**`{near}` and `{name}` stand in the first cell, and one of them may be misspelt.** A name "
+                "that the notebook does not have changes nothing."
+            )
+        )
 
 
 def parameters(executed: list[str] | None = None) -> dict:
@@ -48,6 +56,18 @@ def parameters(executed: list[str] | None = None) -> dict:
             hint = f"did you mean {near[0]}?" if near else f"parameters: {', '.join(defaults)}"
             raise ExperimentError(f"unknown parameter: {name}", hint)
     return defaults | given
+
+
+def nearly_alike(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Of parameters each that is hardly another name than an earlier one, with that: what a reader adds to
+    the first cell by mistake is read by nobody. A plural is a name of its own."""
+    names = list(names)
+    return [
+        (name, near)
+        for place, name in enumerate(names)
+        for near in difflib.get_close_matches(name, names[:place], n=1, cutoff=_NEARLY)
+        if {name, near} not in ({name, f"{name}s"}, {near, f"{near}s"})
+    ]
 
 
 def _executed() -> list[str]:

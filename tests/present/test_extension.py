@@ -31,6 +31,19 @@ def test_an_unknown_parameter_is_an_error_that_names_the_nearest():
         extension.parameters(["", OWN, "# Parameters\nlable = 'b'"])
 
 
+def test_a_name_beside_the_parameter_that_was_meant_is_told_and_none_of_ours_is(monkeypatch):
+    assert extension.nearly_alike(["experiment", "label", "experimnt"]) == [("experimnt", "experiment")]
+    assert extension.nearly_alike(["workload", "wrokload", "own_name"]) == [("wrokload", "workload")]
+    for path in (CHECKOUT / "notebooks").glob("*.ipynb"):
+        first = nbformat.read(path, as_version=4).cells[0].source
+        assert extension.nearly_alike(extension.parameters([first])) == [], path.name
+    told = []
+    monkeypatch.setattr(extension, "_executed", lambda: ["", f"{OWN}\nlabl = 'b'"])
+    monkeypatch.setattr(extension, "display", lambda shown: told.append(shown.data))
+    extension.begin()
+    assert len(told) == 1 and "`label` and `labl`" in told[0]
+
+
 def test_a_parameter_by_its_older_name_is_told_the_newer_one():
     own = "# Defaults\nprofile = True\npreset = 'quick'"
     with pytest.raises(ExperimentError, match="unknown parameter: profile_name\n.*did you mean preset"):
