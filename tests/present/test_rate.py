@@ -182,6 +182,7 @@ def test_achieved_rate_stands_against_the_diagonal(tables):
 def test_closed_loop_runs_have_no_place_on_an_offered_rate_axis(tables):
     closed = replace(tables, runs=tables.runs.assign(closed_loop=True, offered_rate_rps=np.nan))
     assert "Nothing to draw" in latency_against_rate(closed).layout.title.text
+    assert latency_against_rate(closed).layout.meta["drawn"] == "A closed loop has none."
     assert "Nothing to draw" in achieved_against_offered(closed).layout.title.text
 
 
@@ -250,6 +251,8 @@ def test_the_axis_of_a_single_rate_has_that_rate_alone():
 def test_no_rows_give_charts_that_say_so():
     for draw in (latency_against_rate, achieved_against_offered, scalability):
         assert "Nothing to draw" in draw(empty_tables()).layout.title.text
+    for draw in (latency_against_rate, achieved_against_offered):
+        assert draw(empty_tables()).layout.meta["drawn"] == "Nothing of this was measured yet."
 
 
 def test_a_percentile_that_no_table_keeps_is_not_said_to_have_too_few_answers(five):

@@ -39,7 +39,7 @@ def latency_against_rate(
     ]
     rows = runs.merge(points[["run_id", "latency_us"]], on="run_id")
     if runs.empty:
-        return nothing("no run at an offered rate", "A closed loop has none.")
+        return _no_rate(tables)
     if rows.empty:
         return nothing(
             f"no run at an offered rate has {words.percentile(percentile)}",
@@ -79,7 +79,7 @@ def achieved_against_offered(
     runs, panel_by = _at_rates(tables, colour_by, panel_by)
     rows = runs[runs["achieved_rate_rps"].notna()]
     if rows.empty:
-        return nothing("no run at an offered rate", "A closed loop has none.")
+        return _no_rate(tables)
     rows = rows.assign(
         y=rows["achieved_rate_rps"],
         hover_title=[f"achieved <b>{words.rate(rate)}</b>" for rate in rows["achieved_rate_rps"]],
@@ -114,6 +114,11 @@ def achieved_against_offered(
     return titled(
         figure, "Achieved rate by offered rate", found, drawn, _of_panels(rows["panel"], runs, saturation)
     )
+
+
+def _no_rate(tables) -> go.Figure:
+    why = "A closed loop has none." if len(tables.runs) else "Nothing of this was measured yet."
+    return nothing("no run at an offered rate", why)
 
 
 def _at_rates(tables, colour_by: str, panel_by: str | None) -> tuple[pd.DataFrame, str | None]:
