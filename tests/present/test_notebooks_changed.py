@@ -61,14 +61,15 @@ def code(path: Path) -> list:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A run, a profiled one and a duet."""
+    """A valid run, one that did not hold its rate, a profiled one and a duet."""
     root = tmp_path_factory.mktemp("project")
     for borrowed in ("notebooks", "experiments"):
         (root / borrowed).symlink_to(CHECKOUT / borrowed)
     (root / "data").mkdir()
     (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")
     make = RunMaker(root / "data" / "raw")
-    for number, changes in enumerate(({}, {"profile": ["cpu", "alloc"], "stacks": STACKS})):
+    profiled = {"profile": ["cpu", "alloc"], "stacks": STACKS}
+    for number, changes in enumerate(({}, {"offered_rate_rps": 9000}, profiled)):
         make(f"20261120T2042{number:02d}Z-rep1", **(USUAL | changes))
     for launch in range(1, 7):
         DuetMaker(root / "data" / "raw")(launch, ratio=1.1)
@@ -88,6 +89,22 @@ def test_a_wrong_value_of_any_parameter_is_told_in_a_line(project, path, monkeyp
                     assert isinstance(error, KvstudyError), (name, wrong, source)
                     assert error.hint and "\n" not in error.message
                     break
+
+
+@pytest.mark.parametrize(("rate_rps", "counted"), [(None, "**2 runs**"), (9000, "**1 run**")])
+def test_the_page_of_the_tail_counts_the_runs_that_are_invalid(
+    project, rate_rps, counted, monkeypatch, shell
+):
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project))
+    monkeypatch.setenv("KVSTUDY_EXPORT", "1")
+    (path,) = (path for path in NOTEBOOKS if path.stem == "07-tail")
+    first, loads, *rest = [cell.source for cell in code(path)]
+    shell.run_cell(f"{first}\noffered_rate_rps = {rate_rps}", store_history=True).raise_error()
+    told = shell.run_cell(loads, store_history=True).result.data
+    assert told.startswith(counted) and "1 of them invalid" in told
+    (doubts,) = (source for source in rest if "summary.checks(" in source)
+    checks = shell.run_cell(doubts.replace("notebook.show", ""), store_history=True).result
+    assert checks["FAIL"].sum() > 0
 
 
 @each
