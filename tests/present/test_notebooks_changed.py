@@ -33,7 +33,7 @@ PROPOSED = {  # what the cell after *Your turn* has, and what its text proposes 
     "07-tail": [("nlargest(1", "nlargest(2"), ("second - 0.5 < start_s", "second - 2 < start_s")],
     "08-published-reports": [
         *(("report == 1", f"report == {number}") for number in (2, 3, 5)),
-        ("report == 1", 'report == 2 and method == "GET"'),
+        ("report == 1", "report == 2 and method == 'GET'"),
     ],
     "09-explore": [
         (
