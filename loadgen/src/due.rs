@@ -92,8 +92,9 @@ impl<'a> DueRequests<'a> {
         }
     }
 
-    /// The number of the next among the requests of all series, over all parts: request i of series k of n is
-    /// number k + i·n. None in a closed loop, and with two servers in turn, of which each has but some of them.
+    /// The number of the next among the requests of all series, over all parts: request i of series k of n
+    /// is number k + i·n. None in a closed loop, and with two servers in turn, of which each has but some of
+    /// them.
     #[inline]
     pub fn request_number(&self) -> Option<u64> {
         let series = match &self.due {

@@ -149,8 +149,8 @@ public final class Tool implements Callable<Integer> {
                 return new StoreRepair(store, out()::println).run() ? EXIT_WELL : EXIT_PROBLEMS;
             } catch (IOException | StoreException e) {
                 throw new StoreException(
-                        "the repair was cut off; nothing is lost by that, run it again when the reason is gone: directory="
-                                + directory + ", reason=" + StoreException.reasonOf(e),
+                        "the repair was cut off; nothing is lost by that, run it again when the reason is gone: "
+                                + "directory=" + directory + ", reason=" + StoreException.reasonOf(e),
                         e);
             }
         }

@@ -400,8 +400,8 @@ class ToolTest {
         Files.createFile(store.resolve("lost"));
         assertThat(tool("repair", store.toString()))
                 .contains(
-                        "kv.Tool: the repair was cut off; nothing is lost by that, run it again when the reason is gone: "
-                                + "directory=" + store,
+                        "kv.Tool: the repair was cut off; nothing is lost by that, run it again when the reason is "
+                                + "gone: directory=" + store,
                         "reason=not a directory: " + store.resolve("lost"));
         assertThat(exit).isEqualTo(2);
     }
