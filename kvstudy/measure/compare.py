@@ -26,7 +26,7 @@ from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.local import LocalHost
 from kvstudy.hosts.session import Session
-from kvstudy.measure import awake, limits
+from kvstudy.measure import awake, limits, resumed
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.duet import DuetBench, DuetLaunch
@@ -131,7 +131,7 @@ def compare(
         asked = comparison.asked(digests | conditions_of(comparison, root, crew))
         if resume:
             check_digests(comparison, digests)
-        duet = _resumed(comparison, asked, root, label) if resume else None
+        duet = _resumed(comparison, asked, root, label, progress.say) if resume else None
         if duet:
             progress.say(f"{_are_sealed(len(duet.launches))} already and kept")
         elif resume and (there := len(_sealed_duets(comparison, root))):
@@ -454,12 +454,18 @@ def primary_of(comparison: Comparison) -> dict[str, str]:
     return {"workload": first.workload, "loop": measured_in, "measure": measure}
 
 
-def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> DuetInProgress | None:
-    """The newest duet that asked for the same with the same programs, under the same label."""
+def _resumed(
+    comparison: Comparison, asked: str, root: Path, label: str, tell: resumed.Tell
+) -> DuetInProgress | None:
+    """The newest duet that asked for the same with the same programs, under the same label; without launches
+    that are not as they were sealed."""
     before = [
         run
-        for run in _sealed_duets(comparison, root)
-        if run.facts.get("asked") == asked and run.facts["label"] == label
+        for run in resumed.known(_folder_of(comparison, root), tell)
+        if is_duet(run)
+        and run.facts.get("asked") == asked
+        and run.facts["label"] == label
+        and resumed.is_whole(run, tell)
     ]
     if not before:
         return None
@@ -468,7 +474,11 @@ def _resumed(comparison: Comparison, asked: str, root: Path, label: str) -> Duet
 
 
 def _sealed_duets(comparison: Comparison, root: Path) -> list[SealedRun]:
-    return [run for run in known_runs(raw_root(root) / comparison.experiment.name) if is_duet(run)]
+    return [run for run in known_runs(_folder_of(comparison, root)) if is_duet(run)]
+
+
+def _folder_of(comparison: Comparison, root: Path) -> Path:
+    return raw_root(root) / comparison.experiment.name
 
 
 def _sealed_count(duet: DuetInProgress, root: Path) -> int:

@@ -6,6 +6,7 @@ was asked for is the same (its identity), under the same label, with the same pr
 search_runs.py.
 """
 
+import functools
 import shutil
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.local import LocalHost
 from kvstudy.hosts.session import Session
-from kvstudy.measure import awake, limits, verdict_line
+from kvstudy.measure import awake, limits, resumed, verdict_line
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, local_crew, local_member
 from kvstudy.measure.fill import FILLED, Fills
@@ -44,8 +45,7 @@ from kvstudy.plan.run_plan import (
 from kvstudy.plan.selection import selected
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
-from kvstudy.record.run_folder import SealedRun, partial_runs, sealed_runs
-from kvstudy.record.verification import verify
+from kvstudy.record.run_folder import SealedRun, partial_runs
 from kvstudy.service_failure import is_under_load
 
 # When so many runs fail one after the other, the next ones will too.
@@ -308,10 +308,8 @@ def _sealed_with_these_programs(
     they would be answered by survivors. One of which nothing can be told, or that is not as it was sealed, is
     told and not kept."""
     found = {}
-    for run in sealed_runs(raw_root(root) / experiment):
-        if why := run.why_unknown:
-            print(f"not kept: {why}", file=sys.stderr)
-            continue
+    tell = functools.partial(print, file=sys.stderr)
+    for run in resumed.known(raw_root(root) / experiment, tell):
         if is_duet(run):  # a launch of both sides, sealed beside the runs of the same experiment
             continue
         facts = run.facts
@@ -320,9 +318,7 @@ def _sealed_with_these_programs(
         )
         if not (artifacts.are_those_of(facts) and facts["label"] == label and says_something):
             continue
-        if problems := verify(run.path):
-            print(f"not kept: {problems[0]}", file=sys.stderr)
-        elif "identity" in facts:
+        if "identity" in facts and resumed.is_whole(run, tell):
             found[facts["identity"]] = run
     return found
 

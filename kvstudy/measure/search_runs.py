@@ -57,8 +57,8 @@ def asked_for_by(plan: Plan) -> Callable[[SealedRun], bool]:
     def is_asked_for(run: SealedRun) -> bool:
         facts, search = run.facts, run.facts.get("search") or {}
         return {key: search.get(key) for key in asked} == asked and any(
-            _trial(line, facts["offered_rate_rps"], facts["repeat"], search["purpose"]).identity()
-            == facts["identity"]
+            _trial(line, facts["offered_rate_rps"], facts["repeat"], search.get("purpose", "")).identity()
+            == facts.get("identity")
             for line in plan.runs
         )
 

@@ -389,7 +389,7 @@ def _unique_keys(comparing: Comparing, offered_rate_rps: float | None) -> int:
 
 def _check_keys(experiment: Experiment, one: Configuration) -> None:
     """Of what the file says of a run's keys: a duet writes more of them."""
-    if one.workload != "unique_put":
+    if one.workload != "unique_put" or one.script:
         return
     keys, key_bytes = one.workload_args["key_count"], one.workload_args["key_bytes"]
     named = "fill.records" if one.fill else "key_count"

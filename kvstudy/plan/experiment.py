@@ -244,8 +244,8 @@ class Experiment(Part):
         """The experiment of a notebook's parameters: the same keys as a file's, None where a parameter was
         left alone.
 
-        With ``experiment_file`` the file is read first, and checked as it is; then the other parameters take
-        the place of its keys, in the preset that is asked for: nobody asked for them in another one.
+        With ``experiment_file`` the file is read first; then the other parameters take the place of its keys,
+        in the preset that is asked for: nobody asked for them in another one.
         """
         given = {key: value for key, value in parameters.items() if value is not None}
         file = given.pop("experiment_file", None)
@@ -254,16 +254,13 @@ class Experiment(Part):
         values, source = read_yaml(Path(file))
         values, given = _renamed(values, (), source), _renamed(given, (), source)
         values.setdefault("name", Path(file).stem)
-        whole = cls._checked(values, preset, source, compared)
-        if not given:
-            return whole
         # Who gives a rate wants no search for one.
         replaced = {*given, *(other for one, other in RATE_OR_SEARCH.items() if one in given)}
-        overrides = (values.pop("presets", None) or {}).get(whole.preset, {})
-        asked = {} if whole.preset is None else {whole.preset: _without(overrides, replaced)}
-        return cls._checked(
-            _without(values, replaced) | {"presets": asked} | given, whole.preset, source, compared
-        )
+        presets, asked = values.get("presets"), preset or "quick"
+        if given and isinstance(presets, dict) and isinstance(overrides := presets.get(asked), dict):
+            overrides = _renamed(dict(overrides), ("presets", asked), source)
+            values["presets"] = {asked: _without(overrides, replaced)}
+        return cls._checked(_without(values, replaced) | given, preset, source, compared)
 
     @classmethod
     def _checked(

@@ -453,8 +453,8 @@ def _named(path: Path) -> Path:
 
 
 def check_link(path: str | Path) -> None:
-    """RunFolderError for a link to what is not there."""
-    if os.path.islink(path) and not os.path.exists(path):
+    """RunFolderError for a link to what is not there, but for those of editors, as ``.#notes``."""
+    if os.path.islink(path) and not os.path.exists(path) and not os.path.basename(path).startswith("."):
         raise RunFolderError(
             f"link to what is not there: {path} -> {os.readlink(path)}",
             "mount or put back what it leads to, or remove the link: no run would be found there",

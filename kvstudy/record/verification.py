@@ -8,6 +8,8 @@ from pathlib import Path
 from kvstudy.errors import RunFolderError, reason
 from kvstudy.record.run_folder import RUN_JSON, SEAL, open_run, sealed_runs, unsealed_runs
 
+OF_JUPYTER = ".ipynb_checkpoints"  # a folder beside whatever is opened in JupyterLab
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -55,7 +57,7 @@ def verify(path: Path) -> list[Problem]:
                 Problem(run, name, f"changed after sealing: sha256={found[:16]}… sealed={digest[:16]}…")
             )
     for name in entries:
-        if name not in expected and name != SEAL:
+        if name not in {*expected, SEAL, OF_JUPYTER}:
             problems.append(Problem(run, name, "added after sealing: the seal does not name it"))
     if not any(problem.file in (RUN_JSON, SEAL) for problem in problems):
         problems += _of_another_run(run)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from os.path import isdir, isfile  # Path's raise where a name is too long to be one
 from pathlib import Path
 from signal import Signals
 
@@ -84,10 +85,10 @@ class Command:
 
     @cached_property
     def digest(self) -> str:
-        """Of its words, and of the files that they and its environment name: its program, those of a class
-        path, of ``--config=FILE``, of a line for a shell, the code of a folder that it is started with; of
-        ``needs`` and of its own files. What a program finds by itself (modules of an interpreter) is seen
-        only where ``needs`` names it."""
+        """Of its words, and of the files that they name: its program, those of a class path, of
+        ``--config=FILE``, of a line for a shell, the code of a folder that it is started with; of the code
+        that its environment names; of ``needs`` and of its own files. What a program finds by itself (modules
+        of an interpreter) is seen only where ``needs`` names it."""
         digest = hashlib.sha256(json.dumps(self.spec.facts, sort_keys=True).encode())
         for path in self._files_named():
             with suppress(OSError):
@@ -106,10 +107,10 @@ class Command:
         first = self._first_named
         code = [path for path in (program, first) if path and _is_code(path)]
         named = (path for path in self._files_named() if path.suffix in CODE)
-        class_path = (
-            path for text, is_class_path in self._given() if is_class_path for path in self._class_path(text)
-        )
-        return tuple(dict.fromkeys([*code, *named, *class_path]))
+        class_paths = [text for text, is_class_path in self._given() if is_class_path]
+        class_paths += [text for name, text in self._environment() if name in CLASS_PATHS]
+        of_class_paths = (path for text in class_paths for path in self._class_path(text))
+        return tuple(dict.fromkeys([*code, *named, *of_class_paths]))
 
     @property
     def named(self) -> tuple[Path, ...]:
@@ -120,7 +121,12 @@ class Command:
             if is_class_path:
                 yield from self._class_path(text)
             else:
-                yield from (piece for piece in self._pieces(text) if piece.is_file())
+                yield from filter(isfile, self._pieces(text))
+        for name, text in self._environment():
+            if name in CLASS_PATHS:
+                yield from self._class_path(text)
+            else:  # what else is named there it may write, as a log
+                yield from filter(_is_code, self._pieces(text))
         for needed in self.spec.needs or []:
             yield from _files_of(Path(shutil.which(needed) or self._template(needed)))
         yield from (self._template(template) for template in (self.spec.files or {}).values())
@@ -128,28 +134,29 @@ class Command:
             yield from (path for path in _files_of(first) if path.suffix in CODE)
 
     def _given(self) -> Iterator[tuple[str, bool]]:
-        """Its program, its words, also those behind an equals sign, and the values of its environment; of
-        each whether it is a class path."""
+        """Its program and its words, also those behind an equals sign; of each whether it is a class path."""
         before = ""
         for word in [self._program or "", *map(self._of_project, self.spec.command[1:])]:
             option, _, value = word.partition("=")
             yield (value, True) if option in CLASS_PATHS and value else (word, before in CLASS_PATHS)
             before = word
+
+    def _environment(self) -> Iterator[tuple[str, str]]:
         for name, value in (self.spec.environment or {}).items():
-            yield self._of_project(value), name in CLASS_PATHS
+            yield name, self._of_project(value)
 
     @property
     def _first_named(self) -> Path | None:
         """The first file, or folder of the project, that is a word of it."""
         words = (self.root / self._of_project(word) for word in self.spec.command[1:])
         return next(
-            (path for path in words if path.is_file() or (path.is_dir() and self.root in path.parents)), None
+            (path for path in words if isfile(path) or (isdir(path) and self.root in path.parents)), None
         )
 
     def _pieces(self, word: str) -> list[Path]:
         """What may be files of it: itself, else what stands between blanks, commas and the like."""
         whole = self.root / word
-        return [whole] if whole.is_file() else [self.root / one for one in _BETWEEN_FILES.split(word) if one]
+        return [whole] if isfile(whole) else [self.root / one for one in _BETWEEN_FILES.split(word) if one]
 
     def _class_path(self, text: str) -> Iterator[Path]:
         for piece in self._pieces(text):
@@ -356,7 +363,7 @@ class LiveCommand:
 
 
 def _is_code(path: Path) -> bool:
-    return path.is_file() and (path.suffix in CODE or os.access(path, os.X_OK))
+    return isfile(path) and (path.suffix in CODE or os.access(path, os.X_OK))
 
 
 def ready_rule(
@@ -394,7 +401,7 @@ def takes_connections(port: int, host: str = LOOPBACK) -> bool:
 
 def _files_of(path: Path) -> Iterator[Path]:
     """The file itself, or those of a folder in the order of their names."""
-    yield from sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else (path,)
+    yield from sorted(one for one in path.rglob("*") if one.is_file()) if isdir(path) else (path,)
 
 
 def _of_class_path(path: Path) -> Iterator[Path]:

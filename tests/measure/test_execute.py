@@ -11,7 +11,7 @@ import pytest
 from trial import trial
 
 from kvstudy.errors import KvstudyError
-from kvstudy.measure import side_by_side
+from kvstudy.measure import compare, side_by_side
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.execute import _sealed_with_these_programs, disk_needed
 from kvstudy.measure.fill import FILLED
@@ -93,6 +93,19 @@ def test_a_run_that_is_not_as_it_was_sealed_is_told_and_not_kept_when_a_measurem
         "not kept: run is of a newer kvstudy: run=run-5 schema_version=99 known=3",
         "not kept: run-6/run.json:1: not JSON: Expecting property name enclosed in double quotes",
     ]
+
+
+def test_a_launch_that_is_not_as_it_was_sealed_is_told_and_not_kept_when_a_duet_is_resumed(tmp_path):
+    made = DuetMaker(raw_root(tmp_path))
+    launches = [made(number, experiment="trial", asked="this") for number in (1, 2, 3)]
+    changed = launches[1].path / "slices.csv.gz"
+    changed.chmod(0o644)
+    changed.write_bytes(b"")
+    comparison, told = SimpleNamespace(experiment=SimpleNamespace(name="trial")), []
+
+    duet = compare._resumed(comparison, "this", tmp_path, launches[0].facts["label"], told.append)
+    assert [run.facts["launch"] for run in duet.launches] == [1, 3]
+    assert len(told) == 1 and "slices.csv.gz: changed after sealing" in told[0]
 
 
 def test_runs_of_another_machine_are_not_kept_when_a_measurement_is_resumed(monkeypatch):

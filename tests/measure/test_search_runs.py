@@ -109,6 +109,9 @@ def test_a_trial_is_published_of_the_same_load_objective_and_bounds_however_long
         assert not is_asked_for(
             Made(trial(**{"rate": None, "search": search, "connections": 4} | other), 217.0)
         )
+    foreign = Made(whole, 217.0)
+    del foreign.facts["search"]["purpose"]
+    assert not is_asked_for(foreign)
     for other in ({"objective": {"mean": "2ms"}}, {"highest_rate": 400}):
         assert not is_asked_for(Made(trial(rate=None, search=search | other, connections=4), 217.0)), other
 

@@ -77,6 +77,13 @@ def test_keys_that_do_not_suffice_for_a_duet_are_refused_though_they_do_for_a_ru
         comparisons(short)
 
 
+def test_a_script_of_ones_own_has_the_keys_that_it_says_whatever_it_is_called(tmp_path):
+    script = tmp_path / "unique_put.lua"
+    script.write_text("function request() return wrk.format('PUT') end")
+    own = unique_put(tmp_path, workload={"script": str(script)}, method="PUT")
+    assert len(comparisons(own)) == 1
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

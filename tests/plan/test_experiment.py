@@ -2,6 +2,7 @@
 nearest valid name."""
 
 import copy
+import json
 import re
 from pathlib import Path
 
@@ -510,9 +511,21 @@ def test_parameters_are_refused_for_the_preset_that_is_asked_for_alone(tmp_path)
     assert Experiment.from_parameters(file | {"rate": 500}).rate == [500]
     with pytest.raises(ExperimentError, match="generator wrk has no rate"):
         Experiment.from_parameters(file | {"rate": 500}, "long")
-    refused(tmp_path, {"presets": presets | {"full": {"warm_up": "9s"}}})
-    with pytest.raises(ExperimentError, match="warm_up must be shorter"):
-        Experiment.from_parameters(file | {"connections": 2})
+
+
+def test_a_parameter_may_give_what_the_file_lacks(tmp_path):
+    file = {"experiment_file": str(tmp_path / "trial.yaml")}
+    text = json.dumps({key: value for key, value in WHOLE.items() if key != "connections"})
+    (tmp_path / "trial.yaml").write_text(text)
+    assert Experiment.from_parameters(file | {"connections": 8}).connections == [8]
+    with pytest.raises(ExperimentError, match="connections"):
+        Experiment.from_parameters(file | {"repeats": 1})
+
+
+def test_a_parameter_comes_before_the_older_name_of_its_key_in_a_preset(tmp_path):
+    load(tmp_path, WHOLE | {"presets": {"quick": {"server": "empty"}}})
+    file = {"experiment_file": str(tmp_path / "trial.yaml")}
+    assert Experiment.from_parameters(file | {"subject": "kv-service"}).subject[0].is_ours
 
 
 @pytest.mark.parametrize("where", ["file", "preset"])

@@ -7,14 +7,16 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
-from test_notebooks_on_hard_data import CHECKOUT, NOTEBOOKS, STACKS, USUAL, shell
+from test_notebooks_on_hard_data import CHECKOUT, NOTEBOOKS, STACKS, USUAL, borrow_into, shell
 
 sys.path.append(str(CHECKOUT / "tests" / "analyse"))
 
 from duet_maker import DuetMaker
 from run_maker import RunMaker
 
+from kvstudy.analyse import tables
 from kvstudy.errors import KvstudyError
+from kvstudy.present import notebook
 from kvstudy.present.extension import parameters
 from kvstudy.present.page import EXPLORE_TAG
 
@@ -63,10 +65,7 @@ def code(path: Path) -> list:
 def project(tmp_path_factory):
     """A valid run, one that did not hold its rate, a profiled one and a duet."""
     root = tmp_path_factory.mktemp("project")
-    for borrowed in ("notebooks", "experiments"):
-        (root / borrowed).symlink_to(CHECKOUT / borrowed)
-    (root / "data").mkdir()
-    (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")
+    borrow_into(root)
     make = RunMaker(root / "data" / "raw")
     profiled = {"profile": ["cpu", "alloc"], "stacks": STACKS}
     for number, changes in enumerate(({}, {"offered_rate_rps": 9000}, profiled)):
@@ -74,6 +73,19 @@ def project(tmp_path_factory):
     for launch in range(1, 7):
         DuetMaker(root / "data" / "raw")(launch, ratio=1.1)
     return root
+
+
+@pytest.fixture
+def reference_alone(monkeypatch):
+    """Pages see the committed runs, whatever lies in data/raw here."""
+    study_tables = tables.study_tables
+
+    def of_reference(**asked):
+        return study_tables(**asked | {"places": tables.REFERENCE_ALONE})
+
+    for module in (tables, notebook):
+        monkeypatch.setattr(module, "study_tables", of_reference)
+    monkeypatch.setenv("KVSTUDY_ROOT", str(CHECKOUT))
 
 
 @each
@@ -108,8 +120,8 @@ def test_the_page_of_the_tail_counts_the_runs_that_are_invalid(
 
 
 @each
+@pytest.mark.usefixtures("reference_alone")
 def test_what_a_reader_is_asked_to_try_can_be_done_and_shows_something(path, monkeypatch, shell):
-    monkeypatch.setenv("KVSTUDY_ROOT", str(CHECKOUT))
     monkeypatch.setenv("KVSTUDY_EXPORT", "1")
     cells = nbformat.read(path, as_version=4).cells
     turn = max(place for place, cell in enumerate(cells) if "Your turn" in cell.source)

@@ -81,13 +81,17 @@ SITUATIONS = {
 }
 
 
+def borrow_into(root: Path) -> None:
+    """What a project has, but runs."""
+    (root / "data").mkdir()
+    for borrowed in ("notebooks", "experiments", "data/published"):
+        (root / borrowed).symlink_to(CHECKOUT / borrowed)
+
+
 @pytest.fixture(scope="module", params=SITUATIONS, ids=lambda name: name.replace(" ", "-"))
 def project(request, tmp_path_factory):
     root = tmp_path_factory.mktemp("project")
-    for borrowed in ("notebooks", "experiments"):
-        (root / borrowed).symlink_to(CHECKOUT / borrowed)
-    (root / "data").mkdir()
-    (root / "data" / "published").symlink_to(CHECKOUT / "data" / "published")
+    borrow_into(root)
     make = RunMaker(root / "data" / "raw")
     for launch in range(1, 7) if request.param == "a duet alone" else ():
         DuetMaker(root / "data" / "raw")(launch, ratio=1.1)

@@ -225,6 +225,13 @@ def test_whatever_else_lies_in_a_run_is_named(tmp_path):
     }
 
 
+def test_what_jupyterlab_leaves_beside_a_file_that_it_opens_is_none_of_the_run(tmp_path):
+    run = sealed_run(tmp_path)
+    (run.path / ".ipynb_checkpoints").mkdir()
+    (run.path / ".ipynb_checkpoints" / "run-checkpoint.json").write_text("{}")
+    assert verify(run.path) == []
+
+
 def test_a_seal_names_the_files_of_its_folder_alone(tmp_path):
     run = sealed_run(tmp_path)
     (tmp_path / "outside").write_text("x")
@@ -323,6 +330,12 @@ def test_a_link_to_a_folder_that_is_not_there_is_told(tmp_path, link):
     for find in (sealed_runs, unsealed_runs, partial_runs):
         with pytest.raises(RunFolderError, match="^link to what is not there: .*raw"):
             find(tmp_path / "raw")
+
+
+def test_the_lock_of_an_editor_is_no_link_to_runs(tmp_path):
+    sealed_run(tmp_path / "wal", "run-1")
+    (tmp_path / "wal" / ".#notes").symlink_to("somebody@somewhere.1234")
+    assert len(sealed_runs(tmp_path)) == 1
 
 
 def test_a_folder_that_cannot_be_read_is_told_and_not_left_out(tmp_path, monkeypatch):

@@ -490,6 +490,22 @@ def test_code_is_digested_and_watched_wherever_a_command_names_it(place, words, 
     assert command(place, command=words, environment=environment).digest != digest
 
 
+def test_what_a_command_may_write_where_its_environment_says_is_none_of_its_code(place):
+    def digest():
+        return command(place, environment={"LOGFILE": "own.log", "CONFIG": "own.conf"}).digest
+
+    before = digest()
+    (place.folder / "own.log").write_text("GET /")
+    assert digest() == before
+
+
+def test_a_text_too_long_to_be_a_file_is_none(place):
+    long = "-XX:+UseSerialGC" * 40
+    words = ["sh", "-c", f"exec java {long} {{port}}", long]
+    one = command(place, command=words, environment={"OPTIONS": long})
+    assert one.digest and not [path for path in one.watched if long in str(path)]
+
+
 def test_what_a_command_may_write_below_a_folder_that_it_names_is_none_of_its_code(place):
     (place.folder / "app").mkdir()
     before = command(place, command=["node", "app", "{port}"])
