@@ -46,6 +46,31 @@ def test_importing_the_package_loads_no_library():
     assert done.stdout.strip() == "[]", done.stderr
 
 
+def test_a_folder_of_its_name_where_python_starts_hides_no_installed_checkout(tmp_path):
+    checkout, installed = tmp_path / "above" / "kvstudy", tmp_path / "installed"
+    (checkout / "kvstudy").mkdir(parents=True)
+    for file in ("pyproject.toml", "kvstudy/__init__.py"):
+        shutil.copy(CHECKOUT / file, checkout / file)
+    build = f"from setuptools import build_meta; build_meta.build_editable({str(tmp_path)!r})"
+    subprocess.run(
+        [sys.executable, "-c", build], cwd=checkout, capture_output=True, text=True, check=True, timeout=60
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    shutil.unpack_archive(wheel, installed, "zip")
+    program = (
+        f"import site, sys; sys.path.insert(0, ''); site.addsitedir({str(installed)!r}); "
+        "import kvstudy; print(kvstudy.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program],
+        cwd=checkout.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.strip() == str(checkout / "kvstudy" / "__init__.py"), done.stderr
+
+
 def test_the_tables_are_found_by_completion_and_a_wrong_name_is_an_attribute_error():
     assert {"runs", "percentiles", "histogram", "load"} <= set(dir(kvstudy))
     with pytest.raises(AttributeError, match="persentiles"):
