@@ -84,8 +84,8 @@ def _past(tables: Tables) -> str:
     found = held_rates(tables)
     sure = found[found["fewest"] >= MIN_RUNS]
     lost, few = int(sure["saturation_rps"].notna().sum()), len(found) - len(sure)
-    why = TOO_FEW.replace(" a side", " at a rate")
-    if few and sure.empty:
+    why = TOO_FEW.replace(" a side", " at a rate") if few else "no run says whether its rate was held"
+    if sure.empty:
         return f"Whether an offered rate was past a saturation point nobody can tell: {why}."
     unsure = f" Of {few} of {len(found)} combinations the runs cannot tell: {why}." if few else ""
     if not lost:

@@ -91,6 +91,14 @@ def test_from_three_runs_at_a_rate_nobody_can_tell_whether_it_was_too_much():
     assert "nobody can tell: fewer than 5 runs at a rate." in text and "did not hold" not in text
 
 
+def test_where_no_run_says_whether_its_rate_was_held_no_rate_is_said_to_be_below_a_saturation_point():
+    tables = at_two_rates(1.0)
+    for found in (failed(tables, tables.runs["run_id"], "answers_expected"), empty_tables()):
+        text = expected.neighbouring_rates(found).data
+        assert "nobody can tell: no run says whether its rate was held." in text
+        assert "No offered rate" not in text
+
+
 def test_without_runs_nothing_is_said_to_have_held():
     assert "nothing can be told" in expected.neighbouring_rates(empty_tables()).data
 
