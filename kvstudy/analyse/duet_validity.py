@@ -16,7 +16,13 @@ import pandas as pd
 
 from kvstudy.analyse.comparison.launches import FIRST, MEAN, MEASURES, PART, PERCENTILES, measures
 from kvstudy.analyse.schema import VERDICTS
-from kvstudy.analyse.validity import LATENESS_SHARE_PASS, LATENESS_TIMER_US, OUTSIDE, Check
+from kvstudy.analyse.validity import (
+    ANSWERS_EXPECTED,
+    LATENESS_SHARE_PASS,
+    LATENESS_TIMER_US,
+    OUTSIDE,
+    Check,
+)
 from kvstudy.disturbance import disturbance
 from kvstudy.record.duet import SIDES
 from kvstudy.record.generator_result import GeneratorResult
@@ -70,7 +76,7 @@ def check(
                     f"{ANSWERS}_{side}",
                     unexpected[side] == 0,
                     str(unexpected[side]),
-                    "0 answers with an unexpected status",
+                    ANSWERS_EXPECTED,
                 )
             )
     found += [

@@ -44,6 +44,7 @@ def generator_evidence(
         "offered_rate_rps": offered_rate_rps,
         "achieved_rate_rps": result.achieved_rate_rps,
         "unexpected_answers": result.unexpected_answers,
+        "answers": result.answers,
         "errors": result.errors,
         "requests_due": _due(result),
         "unsent": result.unsent,

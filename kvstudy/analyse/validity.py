@@ -15,7 +15,7 @@ nothing else in the study decides what is valid.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kvstudy.analyse.schema import VERDICTS
@@ -55,6 +55,7 @@ SAMPLED_SHARE_PASS, SAMPLED_SHARE_WARN = 0.95, 0.5
 # of the measured time: so much the first seconds, or the last, may weigh in any other way than it is said
 PROFILED_SHARE_MIN = 0.95
 # of the requests that were due; one per connection may be waiting for its connection when the run ends
+ANSWERS_EXPECTED = "0 answers with an unexpected status: `statuses` in the experiment names the expected ones"
 LAST_PRINTED = 99.9  # the last percentile that tables and findings have
 UNSENT_SHARE_WARN = 0.01
 WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per thread and drop the rest
@@ -63,7 +64,8 @@ WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per 
 @dataclass(frozen=True)
 class Check:
     """``check``: the name in the validity table; ``observed`` and ``required`` for people, with units. What
-    is required reads the same for every run: a page says it once, beside how many runs passed."""
+    is required reads the same for every run: a page says it once, beside how many runs passed. Where a check
+    marks runs first, it also says from where it fails them."""
 
     check: str
     verdict: str
@@ -75,10 +77,11 @@ class Check:
 class Evidence:
     """What is known of one run; None: not recorded. Latencies in microseconds, shares 0 – 1.
 
-    ``samples``: answers in the response (or service) distribution. ``percentile_pairs``: (percentile,
-    lateness, response); ``lateness_is_own``: it leaves out the waiting for a connection that the service kept
-    busy. ``third_medians_us``, ``third_p99s_us``, ``third_cpus_us``: of the window's first and last third
-    response median, p99, and CPU per answer, the last with ``third_answers``, the fewer of both.
+    ``answers``: all of them, by status. ``samples``: answers in the response (or service) distribution.
+    ``percentile_pairs``: (percentile, lateness, response); ``lateness_is_own``: it leaves out the waiting for
+    a connection that the service kept busy. ``third_medians_us``, ``third_p99s_us``, ``third_cpus_us``: of
+    the window's first and last third response median, p99, and CPU per answer, the last with
+    ``third_answers``, the fewer of both.
     ``sampled_share``: of the measured time, of which the machine's load is known; ``profiled_share``: that a
     profiler ran. ``records_events``: its JVM makes a recording, and whether ``events_recorded``.
     ``unreadable``: why a file could not be read.
@@ -93,6 +96,7 @@ class Evidence:
     offered_rate_rps: float | None = None
     achieved_rate_rps: float | None = None
     unexpected_answers: int | None = None
+    answers: Mapping[str, int] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
     requests_due: int | None = None
     unsent: int | None = None
@@ -215,7 +219,10 @@ def rate_held(run: Evidence) -> Check | None:
 def every_request_sent(run: Evidence) -> Check | None:
     if run.closed_loop or run.unsent is None:
         return None
-    required = "at most one request per connection due and never sent"
+    required = (
+        "at most one request per connection due and never sent; FAIL above "
+        f"{UNSENT_SHARE_WARN:.0%} of those that were due"
+    )
     if run.unsent <= (run.connections or 0):
         return Check("every_request_sent", PASS, str(run.unsent), required)
     share = run.unsent / max(1, run.requests_due or run.unsent)
@@ -243,10 +250,12 @@ def tail_answered(run: Evidence) -> Check | None:
 
 
 def answers_expected(run: Evidence) -> Check:
-    required = "0 answers with an unexpected status"
-    if run.unexpected_answers is None:
-        return _unknown("answers_expected", required)
-    return _verdict("answers_expected", run.unexpected_answers == 0, str(run.unexpected_answers), required)
+    bad = run.unexpected_answers
+    if bad is None:
+        return _unknown("answers_expected", ANSWERS_EXPECTED)
+    by_status = ", ".join(f"{status}: {count}" for status, count in run.answers.items())
+    seen = f"{bad} of {sum(run.answers.values())} ({by_status})" if bad and run.answers else str(bad)
+    return _verdict("answers_expected", bad == 0, seen, ANSWERS_EXPECTED)
 
 
 def no_errors(run: Evidence) -> Check:
@@ -290,7 +299,8 @@ def send_lateness(run: Evidence) -> Check | None:
         return None
     required = (
         f"lateness ≤ {LATENESS_SHARE_PASS:.0%} of the response time at p50 and p99, or ≤ "
-        f"{LATENESS_NEGLIGIBLE_US:.0f} µs"
+        f"{LATENESS_NEGLIGIBLE_US:.0f} µs; FAIL above {LATENESS_SHARE_WARN:.0%} and "
+        f"{LATENESS_TIMER_US:.0f} µs"
     )
     pairs = [pair for pair in run.percentile_pairs if not math.isnan(pair[1]) and not math.isnan(pair[2])]
     if not pairs:
@@ -314,7 +324,7 @@ def send_lateness(run: Evidence) -> Check | None:
 
 
 def samples(run: Evidence) -> Check:
-    required = f"≥ {SAMPLES_BEYOND_FIRM} samples beyond p99"
+    required = f"≥ {SAMPLES_BEYOND_FIRM} samples beyond p99; FAIL under {SAMPLES_BEYOND_PRINTED}"
     if run.samples is None:
         return _unknown("samples", required)
     beyond = run.samples - math.ceil(0.99 * run.samples - 1e-6)
@@ -366,7 +376,10 @@ def machine_sampled(run: Evidence) -> Check | None:
     if run.sampled_share is None:
         return None
     verdict = _graded(-run.sampled_share, -SAMPLED_SHARE_PASS, -SAMPLED_SHARE_WARN)
-    required = f"the machine's load is known of ≥ {SAMPLED_SHARE_PASS:.0%} of the measured seconds"
+    required = (
+        f"the machine's load is known of ≥ {SAMPLED_SHARE_PASS:.0%} of the measured seconds; FAIL under "
+        f"{SAMPLED_SHARE_WARN:.0%}"
+    )
     return Check("machine_sampled", verdict, f"{run.sampled_share:.0%}", required)
 
 
@@ -485,7 +498,7 @@ def _graded(value: float, passes: float, warns: float) -> str:
 
 
 def _quiet(name: str, share: float | None, passes: float, warns: float, of_what: str) -> Check:
-    required = f"≤ {passes:.0%} {of_what}"
+    required = f"≤ {passes:.0%} {of_what}; FAIL above {warns:.0%}"
     return (
         _unknown(name, required)
         if share is None

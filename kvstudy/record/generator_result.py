@@ -42,8 +42,9 @@ class GeneratorResult:
 
     ``own_lateness``: the generator's own part of the lateness; results of schema version 1 hold only the
     sends whose connection was free when they were due. ``achieved_rate_rps``: of the measured window; in
-    version 1 all answers by the time of sending. ``unanswered``: measured requests that were due and got no
-    answer; ``lower_bounds``: percentiles of the response time that may be larger for these.
+    version 1 all answers by the time of sending. ``answers``: all of them, by status. ``unanswered``:
+    measured requests that were due and got no answer; ``lower_bounds``: percentiles of the
+    response time that may be larger for these.
     ``distorted_percentiles``: those of the response time of which the generator made too much.
     ``saturated_reason`` may name the connections without the generator being the limit. None: the generator
     does not say.
@@ -64,6 +65,7 @@ class GeneratorResult:
     distorted_percentiles: tuple[str, ...] = ()
     unanswered: int | None = None
     lower_bounds: tuple[str, ...] = ()
+    answers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def late_by_itself(self) -> bool:
@@ -140,6 +142,7 @@ def read_json(text: str, file: str) -> GeneratorResult:
             distorted_percentiles=tuple(map(str, verdict.get("distorted_percentiles", ()))),
             unanswered=_unanswered(facts.get("response_time_at_least")),
             lower_bounds=tuple(map(str, (facts.get("response_time_at_least") or {}).get("lower_bounds", ()))),
+            answers={status: int(count) for status, count in facts.get("answers", {}).items()},
         )
     except KeyError as missing:
         raise FormatError(file, None, f"key is missing: {missing.args[0]}") from None

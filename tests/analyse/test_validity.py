@@ -123,6 +123,30 @@ def test_a_profile_that_began_late_beside_an_overload_leaves_the_run_to_the_serv
     assert excluded(check(replace(late, achieved_rate_rps=900.0))) == SERVICE
 
 
+def test_of_unexpected_answers_it_says_which_statuses_came():
+    bad = replace(GOOD, unexpected_answers=12, answers={"200": 988, "404": 12})
+    seen = {one.check: one.observed for one in check(bad)}["answers_expected"]
+    assert seen == "12 of 1000 (200: 988, 404: 12)"
+
+
+def test_a_check_that_marks_some_runs_and_fails_others_says_from_where_it_fails_them():
+    both = {name for name, verdict, _ in BAD if verdict == "WARN"} & {
+        name for name, verdict, _ in BAD if verdict == "FAIL"
+    }
+    for one in check(GOOD):
+        # Of the others a run is marked for what was not recorded, or cannot be known.
+        others = {
+            "rate_held",
+            "answers_expected",
+            "no_errors",
+            "generator_not_saturated",
+            "service_healthy",
+            "data_kept",
+            "profile_whole",
+        }
+        assert (one.check in both - others) == ("FAIL" in one.required), one
+
+
 def test_every_check_has_a_run_that_fails_or_warns_it():
     assert {rule.__name__ for rule in CHECKS} == {name for name, _, _ in BAD}
 

@@ -32,7 +32,7 @@ def test_an_invalid_run_is_described_by_the_checks_that_it_failed_and_what_they_
     told = [result.judge(run) for run in result.sealed]
     assert told[0] == (
         "completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time used by other "
-        "processes)"
+        "processes; FAIL above 20%)"
     )
     assert (
         told[1].startswith("completed, but invalid: rate_held: rate not held: ")

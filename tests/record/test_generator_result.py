@@ -57,6 +57,11 @@ def test_a_result_of_the_second_version_says_it():
     assert result.latencies["response"].total == 3
 
 
+def test_answers_are_counted_by_status_in_both_versions():
+    for result in (first_version(), second_version()):
+        assert read(result | {"answers": {"200": 1, "404": 2}}).answers == {"200": 1, "404": 2}
+
+
 def test_a_closed_loop_that_nobody_can_judge_is_not_taken_for_one_that_was_not_saturated():
     assert read(second_version(verdict={"generator_saturated": None, "reason": None})).saturated is None
 
