@@ -59,7 +59,7 @@ REPORTS := $(sort $(wildcard experiments/report-*.yaml))
 PATIENCE ?= 2m
 
 # What `make reproduce` measures: the main table as independent runs, and options of the service, of which report 3's handler and
-# report 5's cache are two, as duets. In a preset that takes its time also the runs of the five reports. Only wal has a duet that is as short as smoke.
+# report 5's cache are two, as duets. In a preset that takes its time also the runs of the five reports. In smoke wal stands for all duets.
 RUNS := experiments/reproduce.yaml $(if $(filter quick smoke,$(PRESET)),,$(REPORTS))
 DUETS := $(patsubst %,experiments/%.yaml,$(if $(filter smoke,$(PRESET)),wal,report-3 wal compaction cache value-size report-5))
 # What it names afterwards with the time that each takes in full: these, and what other pages rest on.
@@ -79,10 +79,14 @@ reproduce: setup ## build, measure the main table and six duets (quick: 20 to 28
 	    $(KVSTUDY) plan $(RUNS) $(LONGER) --preset full --commands; fi; \
 	  exit $$status
 
+# Where others use the machine no launch counts, which compare ends with 1: the pages are written all the same.
 smoke: build ## the same path with tiny runs, under 3 minutes; proves that everything works, not how fast it is
-	$(KVSTUDY) run experiments/reproduce.yaml --preset smoke --resume
-	$(KVSTUDY) compare experiments/wal.yaml --preset smoke --resume
-	$(KVSTUDY) report
+	@status=0; \
+	  $(KVSTUDY) run experiments/reproduce.yaml --preset smoke --resume || status=$$?; \
+	  if (( status <= 1 )); then $(KVSTUDY) compare experiments/wal.yaml --preset smoke --resume || status=$$?; fi; \
+	  if (( status > 1 )); then exit $$status; fi; \
+	  $(KVSTUDY) report || exit $$?; \
+	  if (( status )); then echo 'smoke: the pages are written; what failed, and what to do, stands above them' >&2; exit 1; fi
 	@echo 'smoke: everything works. The pages show the reference, or runs of yours of another preset: these tiny ones stand in the place of none'
 
 # What `make reference` measures, the most wanted first. Of report 5 all workloads run on one connection and repeated GET on 2 and 4.

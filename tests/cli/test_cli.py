@@ -121,6 +121,22 @@ def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
     assert "takes 20 to 28 minutes" in (PROJECT / "README.md").read_text()
 
 
+@pytest.mark.parametrize(("compared", "told"), [(0, "everything works"), (1, "pages are written"), (2, "")])
+def test_make_smoke_writes_its_pages_though_no_launch_counts(tmp_path, compared, told):
+    program = tmp_path / "kvstudy"
+    program.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/typed\n[ "$1" != compare ] || exit {compared}\n')
+    program.chmod(0o755)
+    made = subprocess.run(
+        ["make", "--no-print-directory", "--old-file", ".venv/ready", "smoke", f"KVSTUDY={program}"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+    )
+    typed = [line.split()[0] for line in (tmp_path / "typed").read_text().splitlines()]
+    assert typed == ["build", "run", "compare", *(["report"] if compared < 2 else [])]
+    assert (made.returncode != 0) == bool(compared) and told in made.stdout + made.stderr
+
+
 def test_make_reproduce_names_what_only_longer_measurements_decide_of_every_page():
     dry = ["make", "--dry-run", "reproduce", "PRESET=quick"]
     printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
