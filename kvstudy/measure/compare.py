@@ -53,6 +53,7 @@ from kvstudy.units import format_duration
 # When so many launches fail one after the other, the next ones will too.
 PROFILES_TRIED = 2  # a launch each: a machine that was busy for once refuses a profiler once
 FAILURES_IN_A_ROW_MAX = 3
+PAIRS_LEAST = 1 + ROUNDS_MIN  # of which a launch gives a value: the first does not count
 FOR_BOTH = " for both sides"
 LESS_DISK = "free some space, or choose fewer records, a lower rate or fewer slices"
 
@@ -96,6 +97,7 @@ def compare(
         comparison = loaded_by_several(comparison, generators)
     within_s = comparison.comparing.within
     check_statuses(comparison)
+    check_pairs(comparison)
     progress = DuetProgress(within_s)
     for warning in (
         *([] if hosts else check_here(comparison, root)),
@@ -242,23 +244,37 @@ def check_statuses(comparison: Comparison) -> None:
             )
 
 
+def check_pairs(comparison: Comparison) -> None:
+    """ExperimentError where a word is wanted and no loop has as many pairs as a value takes. Who asks for
+    fewer launches than a word needs wants to see that all of it works."""
+    if (comparison.comparing.launches or FIRST_LOOK) < FIRST_LOOK:
+        return
+    if all(loop.pairs < PAIRS_LEAST for load in comparison.loads for loop in load.loops):
+        raise ExperimentError(
+            f"no launch would give a value: {'; '.join(_too_few_pairs(comparison))}",
+            f"write compare: {{pairs: {PAIRS_LEAST}}} or more",
+        )
+
+
 def without_value(comparison: Comparison) -> list[str]:
     """Of slices that are so few that no launch gives a value of what is measured in them, one line each."""
+    return [*_without_tail(comparison), *_too_few_pairs(comparison)]
+
+
+def _too_few_pairs(comparison: Comparison) -> list[str]:
+    """One line for each loop that has fewer than a value takes."""
     short = {
         (loop.loop, loop.pairs)
         for load in comparison.loads
         for loop in load.loops
-        if loop.pairs <= ROUNDS_MIN
+        if loop.pairs < PAIRS_LEAST
     }
     closed = any(load.a.closed_loop for load in comparison.loads)
     return [
-        *_without_tail(comparison),
-        *(
-            f"no launch gives a value {'of the closed loop' if loop == 'closed' else 'at the rate'}: "
-            f"{'closed_pairs' if loop == 'closed' and not closed else 'pairs'}: {pairs}: the first does "
-            f"not count, and {ROUNDS_MIN} others must"
-            for loop, pairs in sorted(short)
-        ),
+        f"{'closed_pairs' if loop == 'closed' and not closed else 'pairs'}: {pairs} is too few for a value "
+        f"{'of the closed loop' if loop == 'closed' else 'at the rate'}, which takes {PAIRS_LEAST}: "
+        "the first does not count"
+        for loop, pairs in sorted(short)
     ]
 
 

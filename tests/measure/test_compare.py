@@ -87,8 +87,22 @@ def test_two_builds_that_are_one_program_are_refused_unless_the_same_name_was_as
 def test_slices_too_few_for_a_value_are_told_before_they_are_measured(project):
     assert compare.without_value(of(project, **EMPTY_SIDES, compare={"pairs": 5, "closed_pairs": 0})) == []
     at_rate, closed = compare.without_value(of(project, **EMPTY_SIDES, compare={"pairs": 4}))[::-1]
-    assert at_rate.startswith("no launch gives a value at the rate: pairs: 4: ")
-    assert closed.startswith("no launch gives a value of the closed loop: closed_pairs: 2: ")
+    assert at_rate.startswith("pairs: 4 is too few for a value at the rate, which takes 5")
+    assert closed.startswith("closed_pairs: 2 is too few for a value of the closed loop, which takes 5")
+
+
+def test_a_duet_that_wants_a_word_and_can_have_no_value_is_refused(project):
+    def check(**asked) -> None:
+        compare.check_pairs(of(project, **EMPTY_SIDES, compare=asked))
+
+    for launches in (None, 6):
+        with pytest.raises(
+            ExperimentError, match="no launch would give a value: pairs: 4 is too few "
+        ) as one:
+            check(pairs=4, closed_pairs=0, launches=launches)
+        assert one.value.hint == "write compare: {pairs: 5} or more"
+        check(pairs=4, closed_pairs=5, launches=launches)
+    check(pairs=2, closed_pairs=0, launches=2)
 
 
 def test_launches_too_few_for_a_word_are_told_before_they_are_measured(project):
