@@ -56,6 +56,16 @@ def _gap(value: object) -> tuple[float, float]:
 Gap = Annotated[tuple[float, float], PlainValidator(_gap)]
 
 
+# Of the preset smoke, which proves that a file can be measured: what it says itself of its duets goes before.
+SMOKE = {
+    "warm_up": "200ms",
+    "pairs": 2,
+    "closed_pairs": 2,
+    "not_counted": "50ms",
+    "counted": "100ms",
+    "profile": [],
+    "launches": 1,
+}
 DEFAULT = "default"  # name of the side of which no option is given
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.errors import ExperimentError
+from kvstudy.plan.commands import commands_of
 from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, changed, comparisons, profile_loop
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.refusal import read_yaml
@@ -14,7 +15,7 @@ from kvstudy.plan.refusal import read_yaml
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
 
 
-def experiment(tmp_path, **change) -> Experiment:
+def experiment(tmp_path, preset=None, **change) -> Experiment:
     values = {
         "question": "which?",
         "expectation": "1 ms",
@@ -29,7 +30,7 @@ def experiment(tmp_path, **change) -> Experiment:
     } | change
     path = tmp_path / "trial.yaml"
     path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}))
-    return Experiment.load(path, compared=True)
+    return Experiment.load(path, preset, compared=True)
 
 
 def refused(tmp_path, *, builds=None, only=(), **change) -> str:
@@ -303,6 +304,26 @@ def test_compare_holds_other_values_of_the_experiments_keys_and_a_preset_another
     )
     (one,) = comparisons(quick)
     assert one.names == ("handler=selector", "handler=virtual") and one.comparing.pairs == 4
+
+
+def test_in_smoke_a_duet_is_one_short_launch_unless_the_preset_says_another(tmp_path):
+    def smoke(**of_preset):
+        sides, asked = {"handler": ["selector", "workers"]}, {"pairs": 30, "primary": "cpu"}
+        given = {"service": sides, "compare": asked, "presets": {"smoke": of_preset}}
+        (one,) = comparisons(experiment(tmp_path, "smoke", **given))
+        return one
+
+    short = smoke()
+    assert short.estimated_s < 60 and short.comparing.primary == "cpu"
+    assert (short.comparing.launches, short.comparing.pairs) == (1, 2)
+    own = smoke(compare={"pairs": 7, "launches": 3})
+    assert (own.comparing.launches, own.comparing.pairs) == (3, 7)
+
+
+def test_in_smoke_every_duet_of_an_experiment_here_takes_less_than_a_minute():
+    of_all = [one for one in commands_of(EXPERIMENTS, "smoke") if one.duets]
+    assert len(of_all) >= 9
+    assert [one.command for one in of_all if one.seconds > 60] == []
 
 
 @pytest.mark.parametrize(
