@@ -31,6 +31,7 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 COMPILED := $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
 # uv takes a tenth of pip's time. pip may know proxies and certificates that uv does not.
 $(VENV)/ready: requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo 'no such program: PYTHON=$(PYTHON); set PYTHON to a Python of 3.11 or newer' >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'python is older than 3.11: PYTHON=$(PYTHON); set PYTHON to a newer one' >&2; exit 1; }
 	@echo 'installing what kvstudy needs into $(VENV), once: under a minute'
 	$(PYTHON) -m venv $(VENV)
@@ -122,11 +123,12 @@ peers: build ## the service beside nginx, Redis behind webdis and an empty serve
 	$(KVSTUDY) run experiments/peers.yaml --preset $(PRESET) --resume
 
 BASE ?= main
+$(if $(strip $(BASE)),,$(error BASE is empty: give a revision, as BASE=main))
 WITHIN ?= 10m
 FILE ?= experiments/put-get.yaml
 
 compare: build ## did your change help? the checkout beside BASE=main, a Markdown table for a pull request (WITHIN=10m, FILE=experiments/put-get.yaml)
-	@$(KVSTUDY) compare $(FILE) --builds $(BASE) . --within $(WITHIN) --markdown
+	@$(KVSTUDY) compare $(FILE) --builds '$(BASE)' . --within $(WITHIN) --markdown
 
 html: setup ## write figures/study/index.html from the sealed runs that are there
 	$(KVSTUDY) report

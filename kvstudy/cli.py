@@ -19,9 +19,9 @@ import click
 from click.core import ParameterSource
 
 from kvstudy import __version__
-from kvstudy.errors import KvstudyError, what_to_do
+from kvstudy.errors import InputError, KvstudyError, what_to_do
 from kvstudy.project import project_root, raw_root, reference_root, study_root, tidy_root
-from kvstudy.units import format_duration, parse_duration_s
+from kvstudy.units import counted, format_duration, parse_duration_s
 
 PRESET_HELP = (
     "Which preset of the files: quick, full, smoke or reference (default: quick where a file has it)."
@@ -98,8 +98,8 @@ def commands(context: click.Context, debug: bool) -> None:
     context.obj = {"debug": debug}
 
 
-@commands.command()
-@EXPERIMENT_FILES
+@commands.command(short_help="Show the runs of experiments, how long they take; run none.")
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 @preset_option
 @ONLY
 @click.option("--total", is_flag=True, help="Only what all of them take together.")
@@ -124,14 +124,20 @@ def plan(
     commands: bool,
 ) -> None:
     """Show the runs of experiments, their order and how long they take; run nothing."""
-    from kvstudy.plan.commands import commands_of
+    from kvstudy.plan.commands import commands_of, duets_of
     from kvstudy.plan.comparison import comparisons
     from kvstudy.plan.refusal import naming
-    from kvstudy.plan.show import command_lines, duet_lines, plan_lines, total_line
+    from kvstudy.plan.show import as_duets_line, command_lines, duet_lines, plan_lines, total_line
 
     _refuse_together("commands", "total", "duets")
+    if not files and not duets:
+        raise click.UsageError("Missing argument 'FILE...'.")
+
+    def left_out(file: Path) -> None:
+        click.echo(f"left out: {file}: it has no preset {preset}", err=True)
+
     if commands:
-        for line in command_lines(commands_of(files, preset, only)):
+        for line in command_lines(commands_of(files, preset, only, left_out)):
             click.echo(line)
         return
     plans = _plans(files, preset, only)
@@ -141,7 +147,14 @@ def plan(
             to_compare += comparisons(_to_compare(file, preset))
     if total or len(plans) + len(to_compare) > 1:
         click.echo(total_line(plans, to_compare))
-    for line in [] if total else [line for one in plans for line in plan_lines(one)] + duet_lines(to_compare):
+    if total:
+        return
+    for file, one in zip(files, plans, strict=True):
+        with naming(file, files):
+            compared = None if file in duets else duets_of(file, one.experiment, only)
+        for line in plan_lines(one) + ([as_duets_line(compared)] if compared else []):
+            click.echo(line)
+    for line in duet_lines(to_compare):
         click.echo(line)
 
 
@@ -162,7 +175,7 @@ GENERATORS = click.option(
 )
 
 
-@commands.command()
+@commands.command(short_help="Run experiments; every run is sealed under data/raw.")
 @EXPERIMENT_FILES
 @preset_option
 @ONLY
@@ -276,7 +289,7 @@ class Percent(click.ParamType):
         )
 
 
-@commands.command()
+@commands.command(short_help="Which of two is faster? Both alive at once, loaded in turn.")
 @EXPERIMENT_FILES
 @click.option(
     "--builds",
@@ -481,7 +494,7 @@ def _hosts(file: Path | None, generators: int = 1):
     return HostsFile.load(file) if file else None
 
 
-@commands.group()
+@commands.group(short_help="Other machines to measure on: look, cluster up, cluster down.")
 def hosts() -> None:
     """Other machines to measure on: look at them, put up a cluster, take it down (docs/hosts.md)."""
 
@@ -489,7 +502,7 @@ def hosts() -> None:
 HOSTS_FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 
 
-@hosts.command("check")
+@hosts.command("check", short_help="What each host has and what it lacks, with what to do.")
 @HOSTS_FILE
 def hosts_check(file: Path) -> None:
     """What each host has and what it lacks, one line each, with what to do."""
@@ -504,7 +517,7 @@ def hosts_check(file: Path) -> None:
         raise KvstudyError(f"not ready: {', '.join(wrong)}", "each line above says what to do")
 
 
-@hosts.command("up")
+@hosts.command("up", short_help="Put up a cluster on the hosts; it stays until `hosts down`.")
 @HOSTS_FILE
 def hosts_up(file: Path) -> None:
     """Put up a cluster on the hosts, over SSH; it stays until kvstudy hosts down."""
@@ -534,7 +547,7 @@ def hosts_down(file: Path) -> None:
     click.echo("cluster is down")
 
 
-@commands.command()
+@commands.command(short_help="Recompute the checksums of sealed runs.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 def verify(paths: tuple[Path, ...]) -> None:
     """Recompute the checksums of sealed runs: PATHS are runs or folders of runs (default: data/raw and
@@ -550,14 +563,14 @@ def verify(paths: tuple[Path, ...]) -> None:
         paths = (raw_root(root), reference_root(root))
     for path in given:
         if not path.is_dir():
-            raise KvstudyError(
+            raise InputError(
                 f"no such folder: {path}",
                 "a run, an experiment or a folder of them: data/raw, data/reference/wal, …",
             )
     runs, problems = sealed_runs(*paths), without_seal(*paths)
-    if given and not runs and not problems:
+    if not runs and not problems:
         raise NotSealed(
-            f"no sealed run here: {' '.join(map(str, given))}",
+            f"no sealed run here: {' '.join(map(str, paths))}",
             "a sealed run holds SHA256SUMS and its folder's name has no .partial",
         )
     count = len(runs) + len(problems)
@@ -570,10 +583,11 @@ def verify(paths: tuple[Path, ...]) -> None:
             f"{len(broken)} of {count} sealed runs are not as they were sealed",
             "they are not data any more: measure them again",
         )
-    click.echo(f"{len(runs)} sealed runs are as they were sealed")
+    was = "is as it was" if len(runs) == 1 else "are as they were"
+    click.echo(f"{counted(len(runs), 'sealed run')} {was} sealed")
 
 
-@commands.command()
+@commands.command(short_help="Bring the tables under data/tidy up to date with the runs.")
 @click.option(
     "--cluster",
     "hosts_file",
@@ -609,7 +623,7 @@ def tables(hosts_file: Path | None) -> None:
     click.echo(f"tables: {tidy_root(root)}")
 
 
-@commands.command()
+@commands.command(short_help="Copy undisturbed runs to data/reference, for committing.")
 @click.argument("experiments", metavar="[EXPERIMENT]...", nargs=-1)
 @click.option(
     "--preset",
@@ -646,12 +660,12 @@ def publish(experiments: tuple[str, ...], preset: str) -> None:
         preset,
     ):
         click.echo(
-            f"{one.experiment}: {one.copied} runs, {format_bytes(one.size_bytes)}"
+            f"{one.experiment}: {counted(one.copied, 'run')}, {format_bytes(one.size_bytes)}"
             + (f"; {one.disturbed} disturbed ones left out" if one.disturbed else "")
         )
 
 
-@commands.command()
+@commands.command(short_help="Write the HTML study of the runs that are there.")
 @click.option(
     "--offline",
     is_flag=True,
@@ -674,7 +688,7 @@ def report(out: Path | None, experiment: str | None) -> None:
     click.echo(f"study: {(out / 'index.html').resolve().as_uri()}")
 
 
-@commands.command()
+@commands.command(short_help="What the runs that are there say, as Markdown.")
 def findings() -> None:
     """What the runs that are there say, as Markdown: the tables of the study's first page."""
     from kvstudy.present import answers, notebook, options
@@ -691,7 +705,7 @@ def findings() -> None:
         click.echo(f"{text.data}\n")
 
 
-@commands.command()
+@commands.command(short_help="Write an experiment for a service of your own; try it once.")
 @click.argument("name")
 @click.option(
     "--command",
@@ -741,7 +755,7 @@ def new(
     click.echo(f"see it: kvstudy report --experiment {name}")
 
 
-@commands.command()
+@commands.command(short_help="Build the service (Maven, JDK 25) and loadgen (Cargo).")
 @click.option("--test-java", is_flag=True, help="Compile the service and run its tests; make no jar.")
 def build(test_java: bool) -> None:
     """Build the service (Maven, JDK 25) and the load generator (Cargo)."""
@@ -756,7 +770,7 @@ def build(test_java: bool) -> None:
         builder.build(project_root(), alone=lambda: Session(work_root(project_root())))
 
 
-@commands.command()
+@commands.command(short_help="What is missing on this machine, and what installs it.")
 @click.option(
     "--warm-up",
     is_flag=True,

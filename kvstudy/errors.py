@@ -1,7 +1,8 @@
 """The errors a user can meet: one line that says what is wrong and where, and a hint that says what to do.
 
 KvstudyError
-├── ExperimentError     an experiment file or a parameter is wrong
+├── InputError          what was typed is wrong: a name, a path, where it was typed
+│   └── ExperimentError an experiment file or a parameter is wrong
 ├── ToolMissing         a program, kernel setting or built artifact is missing on this machine
 ├── RunFailed           a run could not be completed; its folder is sealed as failed
 │   └── HostLost        a host of the run cannot be reached any more, or what ran there has ended
@@ -10,7 +11,7 @@ KvstudyError
 │   └── SealBroken      a file does not match its checksum, is missing, or was added
 └── FormatError         an output file of a tool cannot be read; names the file and the line
 
-The command line prints ``message`` and ``hint`` and exits with 2 (ExperimentError) or 1; a traceback only
+The command line prints ``message`` and ``hint`` and exits with 2 (InputError) or 1; a traceback only
 with ``--debug``.
 """
 
@@ -70,8 +71,12 @@ def what_to_do(error: OSError) -> str | None:
     return _WHAT_TO_DO.get(error.errno)
 
 
-class ExperimentError(KvstudyError):
+class InputError(KvstudyError):
     exit_code = 2
+
+
+class ExperimentError(InputError):
+    pass
 
 
 class ToolMissing(KvstudyError):

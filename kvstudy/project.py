@@ -7,7 +7,7 @@ It is looked for upwards from the current folder, or given by the environment va
 import os
 from pathlib import Path
 
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import InputError
 
 ROOT_VARIABLE = "KVSTUDY_ROOT"
 # Set while the HTML study is written: nobody can click, and its pages share one copy of the table script.
@@ -15,13 +15,13 @@ EXPORT_VARIABLE = "KVSTUDY_EXPORT"
 
 
 def project_root(start: Path | None = None) -> Path:
-    """The absolute project root; KvstudyError when there is none above ``start`` (default: the current
+    """The absolute project root; InputError when there is none above ``start`` (default: the current
     folder)."""
     given = os.environ.get(ROOT_VARIABLE)
     if given:
         root = Path(given).expanduser().resolve()
         if not _is_root(root):
-            raise KvstudyError(
+            raise InputError(
                 f"not a kvstudy project: {ROOT_VARIABLE}={given}",
                 "it must name the folder that holds experiments/ and notebooks/",
             )
@@ -30,7 +30,7 @@ def project_root(start: Path | None = None) -> Path:
     for folder in (here, *here.parents):
         if _is_root(folder):
             return folder
-    raise KvstudyError(
+    raise InputError(
         f"not inside a kvstudy project: folder={here}",
         f"change to the folder that holds experiments/ and notebooks/, or set {ROOT_VARIABLE}",
     )

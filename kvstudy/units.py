@@ -38,6 +38,16 @@ def parse_duration_s(text: object) -> float:
     return float(seconds)
 
 
+def counted(number: float, thing: str) -> str:
+    """``(1, "run")`` → "1 run"; ``(3, "run")`` → "3 runs"; ``(2, "launch")`` → "2 launches"."""
+    return f"{number} {plural(number, thing)}"
+
+
+def plural(number: float, thing: str) -> str:
+    """``thing``, or several of it."""
+    return thing if number == 1 else f"{thing}{'es' if thing.endswith(('ch', 'sh')) else 's'}"
+
+
 def format_duration(seconds: float) -> str:
     """``90`` → ``1m 30s``; under a minute with at most one decimal: ``8s``, ``2.5s``."""
     if seconds < 60:

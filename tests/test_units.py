@@ -6,6 +6,7 @@ import re
 import pytest
 
 from kvstudy.units import (
+    counted,
     format_bytes,
     format_duration,
     parse_duration_s,
@@ -115,3 +116,11 @@ def test_bytes_are_shown_in_the_unit_that_fits():
         "5.0 MiB",
         "3072.0 GiB",
     ]
+
+
+@pytest.mark.parametrize(
+    ("number", "thing", "text"),
+    [(0, "run", "0 runs"), (1, "run", "1 run"), (2, "launch", "2 launches"), (1, "launch", "1 launch")],
+)
+def test_what_is_counted_is_one_thing_or_several(number, thing, text):
+    assert counted(number, thing) == text

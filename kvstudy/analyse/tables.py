@@ -24,7 +24,7 @@ from kvstudy import project
 from kvstudy.analyse import schema
 from kvstudy.analyse.tidy.build import INDEX, Spread, rebuild
 from kvstudy.analyse.tidy.stored import Stored
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import InputError, KvstudyError
 from kvstudy.record.run_folder import SMOKE, known_runs
 
 __all__ = ["Duets", "Tables", "load", "rebuild", "state", "study_duets", "study_tables"]
@@ -330,7 +330,8 @@ def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
         hint = f"did you mean {near[0]}?"
     else:
         hint = f"measured: {', '.join(sorted(measured))}"
-    return KvstudyError(f"no sealed run of {what} under {data / RAW} or {data / REFERENCE}", hint)
+    kind = KvstudyError if experiment is None or experiment in files else InputError
+    return kind(f"no sealed run of {what} under {data / RAW} or {data / REFERENCE}", hint)
 
 
 _opened: dict[Path, tuple[tuple[int, int], Stored]] = {}

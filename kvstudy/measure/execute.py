@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kvstudy.disturbance import disturbance
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.local import LocalHost
@@ -327,6 +327,6 @@ def _check_workloads(whole: Plan, root: Path) -> None:
     for name in sorted({run.configuration.workload for run in whole.runs if not run.configuration.script}):
         script = workloads_root(root) / f"{name}.lua"
         if not script.is_file():
-            raise KvstudyError(
+            raise ExperimentError(
                 f"no such workload: {name}: {script}", f"workloads: {', '.join(workload_scripts())}"
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import InputError, KvstudyError
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.session import Session
 from kvstudy.measure.keys import key_of, value_of
@@ -91,11 +91,11 @@ def write(
     get: str | None = None,
     replace: bool = False,
 ) -> Path:
-    """KvstudyError when the file is there already, and is not to be replaced, or what was given is no
+    """InputError when the file is there already, and is not to be replaced, or what was given is no
     subject. ``get``: a path that is all that is asked for, by a script beside the experiment; else keys are
     written and read at ``path``."""
     if not NAME.fullmatch(name):
-        raise KvstudyError(
+        raise InputError(
             f"not a name of an experiment: {name!r}", "small letters, digits and -, as my-service"
         )
     file = root / "experiments" / f"{name}.yaml"
@@ -103,14 +103,14 @@ def write(
     files = [file] if get is None else [file, script]
     for there in files:
         if there.exists() and not replace:
-            raise KvstudyError(
+            raise InputError(
                 f"there is such an experiment already: {there}",
                 "choose another name, edit it, or give --replace",
             )
     if get is not None and not PATH.fullmatch(get):
-        raise KvstudyError(f"not a path: {get!r}", "it begins with /, as --get '/search?q=x'")
+        raise InputError(f"not a path: {get!r}", "it begins with /, as --get '/search?q=x'")
     if (command is None) == (url is None):
-        raise KvstudyError(
+        raise InputError(
             "give either --command or --url", "as --command 'java -jar my.jar --port {port} --data {dir}'"
         )
     kind = (
@@ -150,15 +150,15 @@ def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise KvstudyError(
+        raise InputError(
             f"--command cannot be split into words: {str(error).lower()}: {command}",
             "write it as in a shell",
         ) from None
     if not words:
-        raise KvstudyError("--command is empty", "as --command 'java -jar my.jar --port {port} --data {dir}'")
+        raise InputError("--command is empty", "as --command 'java -jar my.jar --port {port} --data {dir}'")
     of_shell = words[0] if PROGRAM_OF_A_SHELL.match(words[0]) else _of_a_shell(command)
     if of_shell:
-        raise KvstudyError(
+        raise InputError(
             f"--command is no line of a shell: {of_shell!r}",
             "a variable: --command 'env PORT={port} serve'; all else: "
             "--command 'sh -c \"cd /srv && exec serve {port}\"'",

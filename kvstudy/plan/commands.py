@@ -8,7 +8,7 @@ both.
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,33 +32,50 @@ class Command:
     duets: int = 0
 
 
-def commands_of(files: Sequence[Path], preset: str | None, only: tuple[str, ...] = ()) -> list[Command]:
-    """Of files that have no such preset: none, unless no file has it; no duet where ``only`` leaves not both
-    sides."""
-    found, missing = [], None
+def commands_of(
+    files: Sequence[Path],
+    preset: str | None,
+    only: tuple[str, ...] = (),
+    left_out: Callable[[Path], None] = lambda _file: None,
+) -> list[Command]:
+    """Of files that have no such preset: none, and ``left_out`` is told of them, unless no file has it; no
+    duet where ``only`` leaves not both sides."""
+    found, missing = [], {}
     for file in files:
         try:
             experiment = Experiment.load(file, preset)
-            compared = Experiment.load(file, preset, compared=True)
         except ExperimentError as error:
             if "no such preset" in error.message:
-                missing = missing or error
+                missing[file] = error
                 continue
             raise
-        of_preset = ["--preset", experiment.preset] if experiment.preset else []
-        chosen = [part for word in only for part in ("--only", word)]
-        name, words = experiment.name, shlex.join([str(file), *of_preset, *chosen])
-        question = " ".join(experiment.question.split())
         with naming(file, files):
             runs_s = selected(plan(experiment), only).estimated_s
-            duets = _duets(compared, only)
-        found.append(Command(name, question, f"kvstudy run {words}", runs_s))
-        if duets:
-            seconds = sum(one.estimated_s for one in duets)
-            found.append(Command(name, question, f"kvstudy compare {words}", seconds, len(duets)))
+            found.append(_command("run", experiment, file, only, runs_s))
+            if duets := duets_of(file, experiment, only):
+                found.append(duets)
     if missing and not found:
-        raise missing
+        raise next(iter(missing.values()))
+    for file in missing:
+        left_out(file)
     return found
+
+
+def duets_of(file: Path, experiment: Experiment, only: tuple[str, ...] = ()) -> Command | None:
+    """What measures the duets of a file, whose ``experiment`` was loaded with the preset that is asked for;
+    None where it has none."""
+    duets = _duets(Experiment.load(file, experiment.preset, compared=True), only)
+    seconds = sum(one.estimated_s for one in duets)
+    return _command("compare", experiment, file, only, seconds, len(duets)) if duets else None
+
+
+def _command(
+    verb: str, experiment: Experiment, file: Path, only: tuple[str, ...], seconds: float, duets: int = 0
+) -> Command:
+    of_preset = ["--preset", experiment.preset] if experiment.preset else []
+    chosen = [part for word in only for part in ("--only", word)]
+    words = shlex.join(["kvstudy", verb, str(file), *of_preset, *chosen])
+    return Command(experiment.name, " ".join(experiment.question.split()), words, seconds, duets)
 
 
 def _duets(experiment: Experiment, only: tuple[str, ...]) -> list:

@@ -74,9 +74,10 @@ def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
     try:
         tree = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        near = _nearest_file(path) if what == "experiment" else None
+        raise ExperimentError(f"no such {what} file: {path}", _where_to_look(path, what)) from None
+    except IsADirectoryError:
         raise ExperimentError(
-            f"no such {what} file: {path}", f"did you mean {near}?" if near else None
+            f"cannot read the {what} file: {path}: is a directory", f"name its files: {path / '*.yaml'}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         why = (
@@ -111,6 +112,19 @@ def naming(file: Path, files: Collection[Path]) -> Iterator[None]:
         if len(files) < 2 or error.message.startswith(str(file)):
             raise
         raise ExperimentError(f"{file}: {error.message}", error.hint) from error
+
+
+def _where_to_look(path: Path, what: str) -> str | None:
+    """The hint of a file that is not there."""
+    if what != "experiment":
+        return f"what one says: docs/{what}.md"
+    if near := _nearest_file(path):
+        return f"did you mean {near}?"
+    try:
+        project_root()
+    except KvstudyError as error:
+        return f"{error.message}: {error.hint}"
+    return None
 
 
 def _nearest_file(path: Path) -> Path | None:

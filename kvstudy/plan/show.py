@@ -7,15 +7,15 @@ from kvstudy.plan.commands import Command
 from kvstudy.plan.comparison import Comparison
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.plan.search import expected_trials
-from kvstudy.units import format_bytes, format_duration
+from kvstudy.units import counted, format_bytes, format_duration
 
 
 def total_line(plans: Sequence[Plan], duets: Sequence[Comparison] = ()) -> str:
     """What all plans and duets together take, in one line."""
     runs = sum(_expected_runs(plan) for plan in plans)
     names = dict.fromkeys([one.experiment.name for one in (*plans, *duets)])
-    counts = [f"{runs} runs"] if plans else []
-    counts += [f"{len(duets)} duet{'s' * (len(duets) > 1)}"] if duets else []
+    counts = [counted(runs, "run")] if plans else []
+    counts += [counted(len(duets), "duet")] if duets else []
     least_s = sum(one.estimated_s for one in (*plans, *duets))
     most_s = sum(plan.estimated_s for plan in plans) + sum(one.at_most_s for one in duets)
     most = f", at most {format_duration(most_s)}" if round(most_s - least_s) else ""
@@ -34,6 +34,12 @@ def duet_lines(duets: Sequence[Comparison]) -> list[str]:
     ]
 
 
+def as_duets_line(command: Command) -> str:
+    """Below a plan: what else may be done with its file."""
+    what = "a duet" if command.duets == 1 else f"{command.duets} duets"
+    return f"as {what}: {command.command} (about {format_duration(round(command.seconds))})"
+
+
 def command_lines(commands: Sequence[Command]) -> list[str]:
     """One line per command, how long it takes first."""
     words = [(format_duration(round(one.seconds)), one.command, one.question) for one in commands]
@@ -46,11 +52,15 @@ def plan_head(plan: Plan) -> list[str]:
     experiment = plan.experiment
     preset = f" ({experiment.preset})" if experiment.preset else ""
     latency_runs = sum(run.profile is None for run in plan.runs)
-    what = "lines of a search" if experiment.search else "runs"
+    what = (
+        f"{counted(len(plan.runs), 'line')} of a search"
+        if experiment.search
+        else (counted(len(plan.runs), "run"))
+    )
     lines = [
         f"{experiment.name}{preset}: {experiment.question}",
         f"expected: {' '.join(experiment.expectation.split())}",
-        f"{len(plan.runs)} {what} ({latency_runs} for latency, {len(plan.runs) - latency_runs} "
+        f"{what} ({latency_runs} for latency, {len(plan.runs) - latency_runs} "
         "profiled), about "
         f"{format_duration(plan.estimated_s)}, up to {format_bytes(plan.disk_bytes)} on disk; order "
         f"from seed {experiment.seed}",

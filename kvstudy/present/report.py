@@ -32,7 +32,7 @@ from tqdm import tqdm
 import kvstudy
 from kvstudy import workers
 from kvstudy.analyse.tables import kinds_measured, study_tables
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import InputError, KvstudyError
 from kvstudy.plan.experiment import Experiment
 from kvstudy.present import cards
 from kvstudy.present.kernels import Copies, imported_by
@@ -79,8 +79,9 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
     if not sources:
         raise KvstudyError(f"no notebook to export: folder={project_root / 'notebooks'}")
     out_dir = out_dir.resolve()
-    if out_dir.exists() and not (out_dir / "index.html").is_file() and any(out_dir.iterdir()):
-        raise KvstudyError(f"not a study, will not be replaced: folder={out_dir}", "name a new folder")
+    is_study = (out_dir / "index.html").is_file()
+    if out_dir.exists() and not is_study and (not out_dir.is_dir() or any(out_dir.iterdir())):
+        raise InputError(f"not a study, will not be replaced: {out_dir}", "name a new folder")
     out_dir.parent.mkdir(parents=True, exist_ok=True)
     partial = out_dir.parent / f".{out_dir.name}.{os.getpid()}.partial"
     shutil.rmtree(partial, ignore_errors=True)

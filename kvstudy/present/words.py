@@ -6,6 +6,7 @@ Input units are in the argument names; a missing number (NaN, None) reads "–".
 import math
 
 from kvstudy.analyse.comparison.words import NEITHER, SAME, findable_limit
+from kvstudy.units import plural
 
 THIN_SPACE = "\u202f"
 MISSING = "–"
@@ -39,7 +40,7 @@ def count(number: float | None) -> str:
 
 def counted(number: float, thing: str) -> str:
     """``(1, "run")`` → "1 run"; ``(3, "run")`` → "3 runs"; ``(2, "launch")`` → "2 launches"."""
-    return f"{count(number)} {thing}{'' if number == 1 else 'es' if thing.endswith(('ch', 'sh')) else 's'}"
+    return f"{count(number)} {plural(number, thing)}"
 
 
 def interval(low: float, high: float, formatter) -> str:

@@ -60,6 +60,12 @@ def test_help_names_every_command():
         assert f"\n  {command}" in answer.stdout
 
 
+@pytest.mark.parametrize("group", [(), ("hosts",)])
+def test_help_says_of_every_command_a_whole_sentence(group):
+    listed = kvstudy(*group, "--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert listed and [line for line in listed if not re.fullmatch(r"  \S+ +.+[^.]\.", line)] == []
+
+
 def test_plan_shows_runs_order_and_duration_and_starts_nothing():
     answer = kvstudy("plan", "experiments/reproduce.yaml", "--preset", "smoke")
     assert answer.returncode == 0, answer.stderr
@@ -119,6 +125,18 @@ def test_the_quick_plan_of_make_reproduce_takes_as_long_as_the_readme_says():
     assert 18 * 60 <= 60 * about_m + about_s <= 19 * 60, told
     assert 60 * most_m + most_s <= 27 * 60, told
     assert "takes 20 to 28 minutes" in (PROJECT / "README.md").read_text()
+
+
+def test_make_refuses_a_base_that_is_empty_and_a_python_that_is_not_there(tmp_path):
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(PROJECT / name, tmp_path)
+    for typed, told in (
+        (("compare", "BASE="), "BASE is empty: give a revision"),
+        (("setup", "PYTHON=nopython"), "no such program: PYTHON=nopython; set PYTHON to "),
+    ):
+        made = subprocess.run(["make", *typed], cwd=tmp_path, capture_output=True, text=True)
+        assert made.returncode == 2 and told in made.stderr and made.stdout == "", made
+    assert not (tmp_path / ".venv").exists()
 
 
 @pytest.mark.parametrize(("compared", "told"), [(0, "everything works"), (1, "pages are written"), (2, "")])
@@ -267,7 +285,7 @@ def test_a_full_disk_is_told_with_its_place_where_the_system_names_no_file(proje
 
 def test_outside_a_project_the_error_says_what_a_project_is(tmp_path):
     answer = kvstudy("verify", root=tmp_path)
-    assert answer.returncode == 1
+    assert answer.returncode == 2
     assert "not inside a kvstudy project" in answer.stderr and "KVSTUDY_ROOT" in answer.stderr
 
 
@@ -275,14 +293,14 @@ def test_outside_a_project_the_error_says_what_a_project_is(tmp_path):
 def test_outside_a_project_who_is_to_measure_says_so_before_anything_else(tmp_path, command):
     file = Path(__file__).parents[2] / "experiments" / "wal.yaml"
     answer = kvstudy(command, str(file), root=tmp_path)
-    assert answer.returncode == 1
+    assert answer.returncode == 2
     assert answer.stderr.startswith("kvstudy: not inside a kvstudy project: ") and answer.stdout == ""
 
 
 def test_verify_accepts_what_is_as_it_was_sealed(project):
     sealed_run(project)
     answer = kvstudy("verify", root=project)
-    assert (answer.returncode, answer.stdout) == (0, "1 sealed runs are as they were sealed\n")
+    assert (answer.returncode, answer.stdout) == (0, "1 sealed run is as it was sealed\n")
 
 
 def test_verify_names_the_file_whose_checksum_does_not_match(project):
@@ -325,6 +343,9 @@ def test_verify_of_a_folder_without_sealed_runs_does_not_pass(project):
     folder.write_text("service.log", "")
     answer = kvstudy("verify", "data/raw", root=project)
     assert answer.returncode == 1 and "no sealed run here: data/raw" in answer.stderr
+    answer = kvstudy("verify", root=project)
+    assert answer.returncode == 1
+    assert f"no sealed run here: {project}/data/raw {project}/data/reference\n" in answer.stderr
     assert kvstudy("verify", "data/rew", root=project).stderr == (
         "kvstudy: no such folder: data/rew\n"
         "  a run, an experiment or a folder of them: data/raw, data/reference/wal, …\n"
@@ -381,11 +402,15 @@ def test_doctor_names_what_is_missing_and_the_command_that_mends_it(project):
         ),
         (("Shop", "--command", "x {port}"), "not a name of an experiment: 'Shop'\n"),
         (("../shop", "--command", "x {port}"), "not a name of an experiment: '../shop'\n"),
+        (("my shop", "--command", "x {port}"), "not a name of an experiment: 'my shop'\n"),
+        (("shop",), "give either --command or --url\n"),
+        (("shop", "--command", "x {port}", "--url", "http://127.0.0.1:1"), "give either --command or --url"),
+        (("shop", "--get", "health", "--command", "x {port}"), "not a path: 'health'\n"),
     ],
 )
 def test_what_is_no_service_is_told_in_a_line_and_no_experiment_is_left(project, given, told):
     answer = kvstudy("new", *given, root=project)
-    assert answer.returncode in (1, 2) and answer.stderr.startswith(f"kvstudy: {told}"), answer.stderr
+    assert answer.returncode == 2 and answer.stderr.startswith(f"kvstudy: {told}"), answer.stderr
     assert len(answer.stderr.splitlines()) <= 2 and not list(project.rglob("*.yaml"))
 
 
@@ -409,6 +434,50 @@ def test_options_that_exclude_each_other_are_refused_together(project, typed, to
     answer = kvstudy(*typed, root=project)
     assert (answer.returncode, answer.stderr.splitlines()[-1]) == (2, f"Error: {told}")
     assert not list(project.rglob("*.yaml"))
+
+
+def test_a_report_of_nothing_that_is_there_is_wrong_input(project):
+    (project / "README.md").write_text("mine")
+    for typed, told in (
+        (("--experiment", "shp"), "no sealed run of shp under "),
+        (("--out", "README.md"), "not a study, will not be replaced: "),
+    ):
+        (project / "notebooks" / "00-study.ipynb").touch()
+        answer = kvstudy("report", *typed, root=project)
+        assert answer.returncode == 2 and answer.stderr.startswith(f"kvstudy: {told}"), answer.stderr
+    assert (project / "README.md").read_text() == "mine"
+
+
+def test_a_file_that_is_not_there_is_told_with_where_to_look(project, tmp_path_factory):
+    for typed, root, told in (
+        (("plan", "experiments"), project, "is a directory\n  name its files: experiments/*.yaml\n"),
+        (("run", "x.yaml", "--hosts", "nope.yaml"), project, "nope.yaml\n  what one says: docs/hosts.md\n"),
+        (("plan", "x.yaml"), tmp_path_factory.mktemp("out"), "x.yaml\n  not inside a kvstudy project: "),
+    ):
+        answer = kvstudy(*typed, root=root)
+        assert answer.returncode == 2 and told in answer.stderr, answer.stderr
+
+
+def test_a_plan_says_that_its_file_has_a_duet_unless_that_is_planned_too():
+    told = "as a duet: kvstudy compare experiments/wal.yaml --preset smoke (about 8s)"
+    answer = kvstudy("plan", "experiments/wal.yaml", "--preset", "smoke")
+    assert answer.stdout.splitlines()[-1] == told
+    for typed in (("experiments/wal.yaml",), ()):
+        answer = kvstudy("plan", *typed, "--duets", "experiments/wal.yaml", "--preset", "smoke")
+        assert answer.returncode == 0 and "as a duet" not in answer.stdout
+        assert answer.stdout.splitlines()[-1].startswith("wal: wal=always beside wal=interval: ")
+    assert kvstudy("plan").returncode == 2
+
+
+def test_commands_name_the_files_that_have_no_such_preset(tmp_path):
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(
+        "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\n"
+        "duration: 2s\nwarm_up: 1s\nrepeats: 1\n"
+    )
+    answer = kvstudy("plan", "experiments/wal.yaml", plain, "--preset", "smoke", "--commands")
+    assert answer.returncode == 0 and len(answer.stdout.splitlines()) == 2
+    assert answer.stderr == f"left out: {plain}: it has no preset smoke\n"
 
 
 def test_commands_of_a_preset_that_no_file_has_are_refused():

@@ -39,11 +39,11 @@ def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):
     )
     assert project.processes() == []
     code, _, err = project.finished(project.kvstudy("new", "my-service", "--command", command()))
-    assert code == 1 and "there is such an experiment already: " in err
+    assert code == 2 and "there is such an experiment already: " in err
     before = (project.root / "experiments" / "my-service.yaml").read_bytes()
     asked = ("new", "my-service", "--replace", "--ready", "serving on", "--command")
     code, _, err = project.finished(project.kvstudy(*asked, "cd x && serve"))
-    assert code == 1 and "no line of a shell" in err
+    assert code == 2 and "no line of a shell" in err
     assert (project.root / "experiments" / "my-service.yaml").read_bytes() == before
     code, out, err = project.finished(project.kvstudy(*asked, command("x")))
     assert code == 0 and "stopped in order" in out, err
@@ -68,7 +68,7 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
     assert run.facts["workload"] == "reader" and run.facts["fill"] is None
     assert json.loads(run.text("generator.json"))["counts"]["unexpected"] == 0
     code, _, err = project.finished(project.kvstudy("new", "reader2", *asked[:-1], "/a'b\\"))
-    assert code == 1 and "not a path: " in err and not (project.root / "experiments" / "reader2.lua").exists()
+    assert code == 2 and "not a path: " in err and not (project.root / "experiments" / "reader2.lua").exists()
 
 
 @pytest.mark.parametrize(
