@@ -744,13 +744,16 @@ def new(
     _refuse_together("get", "path")
     file = write(name, project_root(), words, url, ready, path, get, replace)
     click.echo(f"written: {file}")
+    stays = "the file stays: mend it there, or the same command with --replace"
     try:
         for line in try_service(file, project_root(), get):
             click.echo(line)
     except KvstudyError as error:
-        raise type(error)(
-            f"{error.message}: in the trial of {file.name}", error.hint or "the file stays: mend it there"
-        ) from error
+        hint = f"{error.hint}; {stays}" if error.hint else stays
+        raise type(error)(f"{error.message}: in the trial of {file.name}", hint) from error
+    except KeyboardInterrupt:
+        click.echo(stays, err=True)
+        raise
     click.echo(f"measure it: kvstudy run {file.relative_to(project_root())}")
     click.echo(f"see it: kvstudy report --experiment {name}")
 

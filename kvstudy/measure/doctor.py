@@ -26,7 +26,7 @@ from kvstudy.project import (
     work_root,
 )
 from kvstudy.subject.builds import MAVEN_HINT
-from kvstudy.subject.jdk import find_jdk
+from kvstudy.subject.jdk import feature_of, find_jdk, version_of
 from kvstudy.units import format_bytes
 
 OK, WARN, MISSING = "ok", "warn", "missing"
@@ -110,6 +110,11 @@ def _jdk() -> Check:
             f"{jdk.version} at {jdk.home}; JAVA_HOME={asked} is {what} and not used here",
             f"export JAVA_HOME={jdk.home}",
         )
+    on_path = shutil.which("java")
+    other = version_of(Path(on_path).resolve().parent.parent) if on_path else None
+    if other and feature_of(other) != feature_of(jdk.version):
+        by_hand = f"; `java` on PATH is {other}: by hand use {jdk.tool('java')}"
+        return Check("jdk", OK, f"{jdk.version} at {jdk.home}{by_hand}")
     return Check("jdk", OK, f"{jdk.version} at {jdk.home}")
 
 

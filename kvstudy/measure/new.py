@@ -31,12 +31,12 @@ question: How fast does {name} answer {methods}?
 expectation: At 1 000/s the p99 is under 10 ms.  # a number, written before the run
 
 subject:
-  name: {quoted}
+- name: {quoted}
 {kind}{paths}  # What it answers when it has done it: PUT 200, 201 or 204, GET 200, if nothing else is said.
   # statuses: {{PUT: 201, GET: 200}}
   # jvm: true          # a HotSpot JVM: flame graphs (profile: cpu), GC and safepoints
 
-{workload}connections: 16
+{version}{workload}connections: 16
 threads: 1
 rate: [1000, 4000]     # per second; or closed: each connection sends as soon as it was answered
 duration: 20s          # the whole run, of which
@@ -44,7 +44,7 @@ warm_up: 8s            # the first part is not measured
 repeats: 5
 
 presets:
-  quick: {{duration: 5s, warm_up: 2s, repeats: 2}}
+  quick: {{duration: 5s, warm_up: 2s, repeats: 2{compared}}}
   full: {{}}
 """
 COMMAND = """\
@@ -53,6 +53,21 @@ COMMAND = """\
   ready: {ready}           # or {{line: TEXT}} of its output, or {{http: /path}}
   stop: TERM           # or {{signal: INT, time: 20s, exit: 0}}
 """
+# Commented out: another version beside the first, and how both are compared.
+VERSION = """\
+# Another version of it beside this one: take these # away and let one of the two commands start the other
+# version. Then `kvstudy compare experiments/{name}.yaml` says which is faster (3 minutes; --preset full: 10).
+#- name: {second}
+#  command: {command}
+#  ready: {ready}
+#  stop: TERM
+{paths}compare: {{rate: 1000}}
+
+"""
+COMPARED = """\
+,
+    compare: {rate: 1000, warm_up: 4s, pairs: 14, closed_pairs: 0, not_counted: 30ms, counted: 100ms,
+              gap: 20ms..60ms, profile: [], within: 3m}"""
 ADDRESS = "  url: {url}  # runs already: it is neither started nor stopped\n"
 KEYS = """\
   # Where a key stands. Without paths: /v0/entity?id={{key}}
@@ -111,20 +126,25 @@ def write(
         raise InputError(f"not a path: {get!r}", "it begins with /, as --get '/search?q=x'")
     if (command is None) == (url is None):
         raise InputError(
-            "give either --command or --url", "as --command 'java -jar my.jar --port {port} --data {dir}'"
+            "give either --command or --url",
+            "as --command 'java -jar /path/to/my.jar --port {port} --data {dir}'",
         )
-    kind = (
-        ADDRESS.format(url=json.dumps(url))
-        if command is None
-        else COMMAND.format(command=json.dumps(_words(command)), ready=_ready(ready))
-    )
-    keys = (FILLED if command is None else "") + KEYS.format(path=json.dumps(path))
+    keys = KEYS.format(path=json.dumps(path)) if get is None else ""
+    if command is None:
+        kind, version = ADDRESS.format(url=json.dumps(url)) + (FILLED if keys else ""), ""
+    else:
+        words = {"command": json.dumps(_words(command)), "ready": _ready(ready)}
+        kind = COMMAND.format(**words)
+        paths = "".join(f"#{line}\n" for line in keys.splitlines() if line.startswith("  paths:"))
+        version = VERSION.format(name=name, second=_plain(f"{name}-2"), paths=paths, **words)
     text = TEMPLATE.format(
         name=name,
-        quoted=name if PLAIN_IN_YAML.fullmatch(name) else json.dumps(name),
+        quoted=_plain(name),
         kind=kind,
         methods="PUT and GET" if get is None else f"GET {get}",
-        paths=keys if get is None else "",
+        paths=keys,
+        version=version,
+        compared=COMPARED if version else "",
         workload=PUT_AND_GET if get is None else OWN_SCRIPT.format(name=name),
     )
     before = {one: one.read_bytes() for one in files if one.exists()}
@@ -146,6 +166,11 @@ def write(
     return file
 
 
+def _plain(name: str) -> str:
+    """As YAML reads it as text."""
+    return name if PLAIN_IN_YAML.fullmatch(name) else json.dumps(name)
+
+
 def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
@@ -155,7 +180,9 @@ def _words(command: str) -> list[str]:
             "write it as in a shell",
         ) from None
     if not words:
-        raise InputError("--command is empty", "as --command 'java -jar my.jar --port {port} --data {dir}'")
+        raise InputError(
+            "--command is empty", "as --command 'java -jar /path/to/my.jar --port {port} --data {dir}'"
+        )
     of_shell = words[0] if PROGRAM_OF_A_SHELL.match(words[0]) else _of_a_shell(command)
     if of_shell:
         raise InputError(

@@ -294,11 +294,15 @@ def comparisons(
                 f"{', '.join(named)}",
                 f"choose one: --only {_an_option_of(named)}",
             )
+        _check_loads(loads)
         names = builds if builds[0] != builds[1] else (builds[0], f"{builds[1]} again")
         sides = [tuple(_built(one[0], build) for build in builds) for one in loads]
         return [_possible(Comparison(experiment, names, tuple(_load(experiment, both) for both in sides)))]
     if len(named) < 2:
+        if len({one.workload_args["value_bytes"] for one in configurations}) > 1:
+            _check_loads(loads)  # they were meant as sides, and are written
         raise _one_side_only(experiment, configurations[0], next(iter(named)))
+    _check_loads(loads)
     baseline = _baseline(experiment, named)
     return [_possible(_of_two(experiment, loads, baseline, other)) for other in named if other != baseline]
 
@@ -459,7 +463,11 @@ def _by_load(configurations: list[Configuration]) -> list[list[Configuration]]:
         found.setdefault((one.workload, *(repr(value) for value in _load_facts(one).values())), []).append(
             one
         )
-    loads = [_with_sizes(load) for load in sorted(found.values(), key=lambda load: load[0].method != "GET")]
+    return [_with_sizes(load) for load in sorted(found.values(), key=lambda load: load[0].method != "GET")]
+
+
+def _check_loads(loads: list[list[Configuration]]) -> None:
+    """ExperimentError where a workload has two of them."""
     for load in loads:
         if len({one.fill["records"] for one in load if one.fill}) > 1:
             raise _two_loads(load[0].workload, ["records"])
@@ -472,7 +480,6 @@ def _by_load(configurations: list[Configuration]) -> list[list[Configuration]]:
                     if _load_facts(other[0])[name] != value
                 ]
                 raise _two_loads(first[0].workload, differing)
-    return loads
 
 
 def _two_loads(workload: str, differing: list[str]) -> ExperimentError:

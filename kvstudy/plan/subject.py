@@ -14,6 +14,7 @@
 ``spec_of(configuration.subject, configuration.server)`` gives the ``SubjectSpec`` of a planned run back.
 """
 
+import difflib
 import json
 import re
 import shlex
@@ -28,7 +29,7 @@ from kvstudy.plan.factors import Part, SizeAsWritten, TimeLimitS, listed
 from kvstudy.plan.refusal import Impossible
 from kvstudy.units import parse_size_bytes, write_duration
 
-KV_SERVICE, EMPTY = "kv-service", "empty"
+PROGRAMS = KV_SERVICE, EMPTY = "kv-service", "empty"
 KINDS = ("program", "build", "command", "url")  # exactly one of them is given
 # What any HTTP service may answer to a request that it has carried out; the service's own contract says it
 # more exactly.
@@ -101,6 +102,12 @@ def _named(value: Any) -> Any:
     if len(words) > 1 or "://" in value:
         own = f"{{url: {json.dumps(value)}}}" if "://" in value else f"{{command: {json.dumps(words)}}}"
         raise ValueError(f"a service of your own is a command or a url: {value!r}\nwrite subject: {own}")
+    if value not in PROGRAMS:
+        near = difflib.get_close_matches(value.lower(), PROGRAMS, n=1)
+        own = f'for a program of your own: subject: {{command: [{json.dumps(value)}, "{{port}}"]}}'
+        raise ValueError(
+            f"not one of {', '.join(PROGRAMS)}: {value!r}\n{f'did you mean {near[0]}?' if near else own}"
+        )
     return {"program": value}
 
 

@@ -183,6 +183,7 @@ class Command:
                 environment=os.environ | environment,
                 folder=self.root,
                 ready_timeout_s=ready.timeout,
+                awaited=awaited_by(ready.line, ready.http, port, place.address),
                 memory_bytes=None if place.filling else self.spec.memory_bytes,
             )
         except BaseException as error:
@@ -378,6 +379,15 @@ def ready_rule(
     if path is not None:
         return lambda _launched: (status := status_of(port, path, host)) is not None and status < 500
     return lambda _launched: takes_connections(port, host)
+
+
+def awaited_by(line: str | None, path: str | None, port: int, host: str = LOOPBACK) -> str:
+    """What ``ready_rule`` waits for, as it is missing."""
+    if line is not None:
+        return f"no line with {line!r} and a connection to {host}:{port}"
+    if path is not None:
+        return f"no answer with a status under 500 to GET {path} of {host}:{port}"
+    return f"no connection to {host}:{port}"
 
 
 def status_of(port: int, path: str, host: str = LOOPBACK) -> int | None:

@@ -32,7 +32,8 @@ class Launched:
 
     stderr goes to ``log``. With ``ready_line`` stdout is read line by line, and ``announced`` is the first
     group of the first line that matches; without it stdout goes to the log too. ``memory_bytes``: it gets a
-    memory group of so much, which goes when it ends.
+    memory group of so much, which goes when it ends. ``awaited``: in words, what is missing as long as it is
+    not ready.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Launched:
         environment: dict[str, str] | None = None,
         folder: Path | None = None,
         ready_timeout_s: float = READY_TIMEOUT_S,
+        awaited: str = "",
         memory_bytes: int | None = None,
     ):
         self.command = command
@@ -85,10 +87,11 @@ class Launched:
                     raise RunFailed(
                         self.want_of_memory("before it was ready")
                         or f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: "
-                        f"{self.last_words()}"
+                        f"{self.last_words()}{f'; it ran in {folder}' if folder else ''}"
                     )
+                last = f"{awaited}; it last wrote: " if awaited else ""
                 raise RunFailed(
-                    f"service was not ready in time: timeout={ready_timeout_s:g}s: {self.last_words()}"
+                    f"service was not ready in time: timeout={ready_timeout_s:g}s: {last}{self.last_words()}"
                 )
         except BaseException:
             self._process.stop(timeout_s=2)

@@ -88,6 +88,22 @@ def test_maven_is_asked_with_the_jdk_that_the_build_uses_and_a_wrong_java_home_i
     assert doctor._maven().observed.endswith("exit 1: JAVA_HOME is not defined correctly")
 
 
+def test_an_older_java_on_path_is_told_with_the_one_to_use_by_hand(monkeypatch, tmp_path):
+    for feature in (17, 25):
+        java = tmp_path / str(feature) / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text("#!/bin/sh\n")
+        java.chmod(0o755)
+        (tmp_path / str(feature) / "release").write_text(f'JAVA_VERSION="{feature}.0.1"\n')
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(doctor, "find_jdk", lambda: Jdk(tmp_path / "25", "25.0.1"))
+    monkeypatch.setenv("PATH", str(tmp_path / "17" / "bin"))
+    told = f"; `java` on PATH is 17.0.1: by hand use {tmp_path}/25/bin/java"
+    assert doctor._jdk() == doctor.Check("jdk", doctor.OK, f"25.0.1 at {tmp_path / '25'}{told}")
+    monkeypatch.setenv("PATH", str(tmp_path / "25" / "bin"))
+    assert doctor._jdk().observed == f"25.0.1 at {tmp_path / '25'}"
+
+
 def test_a_busy_machine_is_told_with_who_keeps_it_busy(monkeypatch):
     """psutil counts a process from its second look on."""
     looks = iter([0.0, 97.0])

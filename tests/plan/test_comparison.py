@@ -178,11 +178,12 @@ def test_one_side_only_is_refused_with_both_ways_to_a_second(tmp_path):
 
 def test_one_side_of_a_service_of_one_s_own_is_told_how_to_name_a_second(tmp_path):
     foreign = {"name": "shop", "command": ["shop", "{port}"]}
-    assert refused(tmp_path, subject=foreign, workload="put", fill=None) == (
-        "one side only: trial has one subject: shop\n"
-        "  give a list of two, each with a name: subject: [{name: before, command: […]}, {name: after, "
-        "command: […]}]"
-    )
+    for rate in (2000, [1000, 2000]):
+        assert refused(tmp_path, subject=foreign, workload="put", fill=None, rate=rate) == (
+            "one side only: trial has one subject: shop\n"
+            "  give a list of two, each with a name: subject: [{name: before, command: […]}, {name: after, "
+            "command: […]}]"
+        )
 
 
 def test_one_side_that_only_leaves_is_said_to_be_left_by_it(tmp_path):

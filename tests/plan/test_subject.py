@@ -17,10 +17,14 @@ def configurations(tmp_path, **change):
 @pytest.mark.parametrize(
     ("subject", "words", "hint"),
     [
-        ("nginx", "subject.program: not one of kv-service, empty: 'nginx'", None),
+        (
+            "nginx",
+            "subject: not one of kv-service, empty: 'nginx'",
+            'for a program of your own: subject: {command: ["nginx", "{port}"]}',
+        ),
         (
             "kv-servce",
-            "subject.program: not one of kv-service, empty: 'kv-servce'",
+            "subject: not one of kv-service, empty: 'kv-servce'",
             "did you mean kv-service?",
         ),
         ({"comand": ["x"]}, "subject: unknown key: comand", "did you mean command?"),
@@ -189,7 +193,7 @@ def test_server_is_the_older_name_of_subject_also_in_a_preset_and_is_refused_bes
         in refused(tmp_path, {"server": "empty", "subject": "empty"}).message
     )
     assert (
-        ": subject.program: not one of" in (error := refused(tmp_path, {"server": "epmty"})).message
+        ": subject: not one of" in (error := refused(tmp_path, {"server": "epmty"})).message
         and "trial.yaml:" in error.message
     )
 

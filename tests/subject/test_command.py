@@ -3,6 +3,7 @@ running."""
 
 import http.client
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -190,7 +191,9 @@ def test_a_command_that_is_not_there_is_said_before_anything_is_started(place):
 
 def test_a_command_that_ends_at_once_is_told_with_its_last_words(place):
     failing = command(place, command=[sys.executable, "-c", "import sys; sys.exit('no licence')", "{port}"])
-    with pytest.raises(RunFailed, match="^service ended before it was ready: exit=1: no licence$"):
+    with pytest.raises(
+        RunFailed, match="^service ended before it was ready: exit=1: no licence; it ran in /"
+    ):
         failing.launch(place)
 
 
@@ -200,8 +203,27 @@ def test_a_command_that_never_gets_ready_is_ended(place):
         command=["sh", "-c", "echo still recovering >&2; exec sleep 60", "{port}", "{dir}"],
         ready={"timeout": "2s"},
     )
-    with pytest.raises(RunFailed, match="^service was not ready in time: timeout=2s: still recovering$"):
+    with pytest.raises(RunFailed, match="^service was not ready in time: timeout=2s: ") as failed:
         never.launch(place)
+    assert re.search(
+        r"s: no connection to 127\.0\.0\.1:\d+; it last wrote: still recovering$", failed.value.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("ready", "missing"),
+    [
+        ({"line": "UP"}, "no line with 'UP' and a connection to "),
+        ({"http": "/health"}, "no answer with a status under 500 to GET /health of "),
+    ],
+)
+def test_what_a_command_that_never_gets_ready_lacks_is_told(place, ready, missing):
+    words = ["sh", "-c", "echo up >&2; exec sleep 60", "{port}"]
+    never = command(place, command=words, ready=ready | {"timeout": "500ms"})
+    with pytest.raises(RunFailed) as failed:
+        never.launch(place)
+    assert f"timeout=0.5s: {missing}" in failed.value.message
+    assert failed.value.message.endswith("; it last wrote: up")
 
 
 def test_a_command_that_ignores_its_signal_is_killed_and_that_is_said(place):
@@ -328,7 +350,7 @@ def test_a_command_that_serves_on_another_port_than_it_is_given_is_never_ready(p
         environment={"PORT": "{port}"},
         ready={"timeout": "4s"},
     )
-    with pytest.raises(RunFailed, match="^service was not ready in time: timeout=4s: serving on port"):
+    with pytest.raises(RunFailed, match="timeout=4s: no connection to .*; it last wrote: serving on port"):
         other.launch(place)
 
 
