@@ -414,6 +414,19 @@ def test_what_is_no_service_is_told_in_a_line_and_no_experiment_is_left(project,
     assert len(answer.stderr.splitlines()) <= 2 and not list(project.rglob("*.yaml"))
 
 
+def test_who_interrupts_the_trial_of_a_new_service_is_told_that_its_file_stays(project, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project))
+    monkeypatch.setattr("kvstudy.measure.new.try_service", interrupted)
+    typed = ["new", "shop", "--command", "shop {port}", "--get", "/health"]
+    assert cli.exit_code_of(typed) == 130
+    told = capsys.readouterr().err
+    assert told.startswith("the file stays: mend it there, or the same command with --replace\n")
+    assert (project / "experiments" / "shop.yaml").is_file()
+
+
 @pytest.mark.parametrize(
     ("typed", "told"),
     [

@@ -116,4 +116,6 @@ def test_what_is_wrong_is_one_line_and_nothing_is_left_running(project, argument
     ]
     code, _, err = project.finished(project.kvstudy("new", "trial", *words))
     assert code in (1, 2) and message in err and "Traceback" not in err, err
+    stays = "the file stays: mend it there, or the same command with --replace" in err
+    assert stays == (project.root / "experiments" / "trial.yaml").exists()
     assert len(err.strip().splitlines()) == 2 and project.processes() == []
