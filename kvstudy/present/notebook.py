@@ -36,6 +36,7 @@ from kvstudy.analyse.tables import (
 from kvstudy.errors import KvstudyError
 from kvstudy.present import claim_text, words
 from kvstudy.project import EXPORT_VARIABLE, project_root, tidy_root
+from kvstudy.service_failure import is_interrupted
 
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
 SATURATION = "saturation"  # the one that means to overload the service
@@ -257,8 +258,10 @@ def source(found: Tables) -> Markdown:
             "the questions; `kvstudy run` measures one."
         )
     invalid = int((runs["verdict"] == "FAIL").sum())
+    interrupted = int(runs["outcome"].map(is_interrupted).sum())
+    of_these = f" (of these {words.count(interrupted)} interrupted)" if interrupted else ""
     validity = (
-        f"{invalid} of them invalid: grey or called INVALID in every chart, and in no median"
+        f"{invalid} of them invalid{of_these}: grey or called INVALID in every chart, and in no median"
         if invalid
         else "none of them failed a check"
     )

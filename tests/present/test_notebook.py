@@ -38,6 +38,14 @@ def test_runs_of_the_preset_smoke_are_named_shown_or_not():
     assert "moke" not in notebook.source(replace(found, smoke_shown=("other",))).data
 
 
+def test_of_the_runs_that_do_not_count_the_interrupted_ones_are_counted_apart(tables):
+    found = replace(tables, runs=tables.runs.assign(verdict="FAIL"))
+    count = len(found.runs)
+    assert f"; {count} of them invalid: grey" in notebook.source(found).data
+    found.runs.loc[found.runs.index[:2], "outcome"] = "failed: interrupted"
+    assert f"; {count} of them invalid (of these 2 interrupted): grey" in notebook.source(found).data
+
+
 def test_a_service_whose_program_is_not_known_is_named_beside_its_runs():
     found = sample_tables(profiled=False)
     assert "Not known" not in notebook.source(found).data

@@ -7,7 +7,7 @@ import pytest
 from sample import empty_tables, finer
 
 from kvstudy.errors import KvstudyError
-from kvstudy.present.figures.seconds import latency_heat_map, time_line
+from kvstudy.present.figures.seconds import latency_heat_map, slowest_run, time_line
 
 
 def test_each_second_of_the_heat_map_sums_to_all_its_requests(tables):
@@ -34,6 +34,14 @@ def test_a_run_is_named_with_its_variant_and_label(tables):
 def test_a_run_that_failed_its_checks_is_called_invalid(tables):
     run_id = tables.runs.loc[tables.runs["verdict"] == "FAIL", "run_id"].iloc[0]
     assert "INVALID: FAIL rate_held" in latency_heat_map(tables, run_id).layout.meta["drawn"]
+
+
+def test_of_invalid_runs_alone_a_completed_one_is_drawn_and_an_interrupted_one_only_without_it(tables):
+    runs = tables.runs.assign(verdict="FAIL", outcome="failed: interrupted")
+    slowest = slowest_run(replace(tables, runs=runs))
+    other = next(run_id for run_id in runs["run_id"] if run_id != slowest)
+    runs.loc[runs["run_id"] == other, "outcome"] = "completed"
+    assert slowest and slowest_run(replace(tables, runs=runs)) == other
 
 
 def test_events_lie_on_the_clock_of_the_latencies(tables):

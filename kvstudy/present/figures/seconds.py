@@ -168,8 +168,10 @@ def _intervals_of(tables, run_id: str | None, latency_kind: str):
     if runs.empty:
         return intervals, None
     if run_id is None:
-        # The slowest run that counts tells most; an invalid one only when there is no other.
-        pool = runs[runs["valid"]] if runs["valid"].any() else runs
+        # The slowest run that counts tells most; an invalid one only when there is no other, and one that was
+        # not completed only after these.
+        pools = (runs[chosen] for chosen in (runs["valid"], runs["outcome"] == "completed"))
+        pool = next((pool for pool in pools if len(pool)), runs)
         pooled = intervals[intervals["run_id"].isin(pool["run_id"])]
         slowest = pooled.groupby("run_id")["max_us"].max().idxmax()
         runs = runs[runs["run_id"] == slowest]
