@@ -24,6 +24,7 @@ from kvstudy.measure import awake, limits, resumed, verdict_line
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, local_crew, local_member
 from kvstudy.measure.fill import FILLED, Fills
+from kvstudy.measure.generator import is_of_script, script_path
 from kvstudy.measure.on_hosts import crews_on, over_a_network
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk, check_port
@@ -47,6 +48,7 @@ from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun, partial_runs
 from kvstudy.service_failure import is_under_load
+from kvstudy.units import counted
 
 # When so many runs fail one after the other, the next ones will too.
 FAILURES_IN_A_ROW_MAX = 3
@@ -55,18 +57,30 @@ FAILURES_IN_A_ROW_MAX = 3
 @dataclass
 class Result:
     """``sealed``: completed runs, measured now; ``kept``: those a resumed measurement found; ``failed``:
-    sealed as failed; ``found``: of a search, one line per configuration; ``again``: how many were measured
-    once more because the machine was disturbed; ``invalid``: by run id of the completed ones, the checks that
-    it failed (not of a search, whose trials answer for themselves)."""
+    sealed as failed; ``interrupted``: those under way at Ctrl-C, sealed as failed too; ``found``: of a
+    search, one line per configuration; ``again``: how many were measured once more because the machine was
+    disturbed; ``invalid``: by run id of the completed ones, the checks that it failed (not of a search, whose
+    trials answer for themselves)."""
 
     experiment: str
     planned: int
     sealed: list[SealedRun] = field(default_factory=list)
     kept: list[SealedRun] = field(default_factory=list)
     failed: list[SealedRun] = field(default_factory=list)
+    interrupted: list[SealedRun] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     again: int = 0
     invalid: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def measured(self, run: Run) -> SealedRun:
+        """Sealed. One that is interrupted is noted; its KeyboardInterrupt goes on."""
+        try:
+            return run.sealed()
+        except KeyboardInterrupt:
+            if run.result is not None:
+                completed = run.result.facts["outcome"] == "completed"
+                (self.sealed if completed else self.interrupted).append(run.result)
+            raise
 
     def judge(self, run: SealedRun) -> str:
         """The outcome of a completed run in words, ``completed`` or also why it is invalid; an invalid one is
@@ -84,10 +98,11 @@ class Result:
             else []
         )
         words += [f"{len(self.failed)} failed"] if self.failed else []
+        words += [f"{len(self.interrupted)} interrupted, kept as failed"] if self.interrupted else []
         words += [f"{self.again} of them again"] if self.again else []
-        count = len(self.sealed) + len(self.kept) + len(self.failed)
-        what = ("trial" if self.found else "run") + ("" if count == 1 else "s")
-        return "\n".join([f"{self.experiment}: {count} {what}: {', '.join(words)}", *self.found])
+        count = sum(map(len, (self.sealed, self.kept, self.failed, self.interrupted)))
+        what = counted(count, "trial" if self.found else "run")
+        return "\n".join([f"{self.experiment}: {what}: {', '.join(words)}", *self.found])
 
 
 def execute(
@@ -288,14 +303,18 @@ def _run_each(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
     for planned in runs:
         bench.crew.ready()
         bench.progress.begin(planned)
-        run = Run(planned, bench).sealed()
+        run = result.measured(Run(planned, bench))
         outcome = run.facts["outcome"]
         (result.sealed if outcome == "completed" else result.failed).append(run)
         bench.progress.end(planned, result.judge(run) if outcome == "completed" else outcome)
         failures_in_a_row = failures_in_a_row + 1 if outcome != "completed" else 0
-        if failures_in_a_row == FAILURES_IN_A_ROW_MAX:
+        of_script = is_of_script(outcome, script_path(planned.configuration, workloads_root(bench.root)))
+        if of_script or failures_in_a_row == FAILURES_IN_A_ROW_MAX:
+            which = (
+                "a script failed" if of_script else f"{failures_in_a_row} runs in a row failed, the last one"
+            )
             raise KvstudyError(
-                f"{failures_in_a_row} runs in a row failed, the last one: {outcome.removeprefix('failed: ')}",
+                f"{which}: {outcome.removeprefix('failed: ')}",
                 f"see {run.path}; mend it and run the same command with --resume",
             )
 

@@ -57,6 +57,7 @@ class Run:
 
     def __init__(self, planned: PlannedRun, bench: Bench):
         self._planned = planned
+        self.result: SealedRun | None = None  # also of one that is interrupted
         self._configuration = planned.configuration
         self._bench = bench
         self._crew = bench.crew
@@ -113,12 +114,12 @@ class Run:
                 self._digests,
             )
             folder.write_json("run.json", facts | self._where())
-            run = folder.seal()
+            self.result = folder.seal()
         if interrupted:
             raise KeyboardInterrupt
         if bug is not None:
             raise bug
-        return run
+        return self.result
 
     def _begin(self, folder: RunWriter) -> None:
         """On all hosts of the run."""

@@ -127,7 +127,7 @@ class _Trials:
         for left in range(self._retries, -1, -1):
             self._bench.progress.begin(planned)
             self._bench.crew.ready()
-            run = Run(planned, self._bench).sealed()
+            run = self._result.measured(Run(planned, self._bench))
             answer, note = self._answer(run)
             (self._result.sealed if run.facts["outcome"] == "completed" else self._result.failed).append(run)
             self._bench.progress.end(

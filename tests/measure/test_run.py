@@ -114,9 +114,20 @@ def test_interrupt_in_any_phase_seals_the_run_as_failed_and_leaves_no_process(pr
     assert verify(run.path) == []
     if phase == "seal":
         assert run.facts["outcome"] == "completed"
+        told = ": 1 run: 1 sealed"
     else:
         assert run.facts["outcome"].startswith("failed: interrupted during ")
+        told = ": 1 run: 0 sealed, 1 interrupted, kept as failed; the same command with --resume goes on "
+    assert told in err
     assert not list(project.raw.rglob("*.partial"))
+
+
+def test_a_mistake_in_a_script_ends_the_measurement_at_its_first_run(project):
+    (project.root / "experiments" / "mine.lua").write_text("function request() return wrk.fromat() end\n")
+    asked = project.experiment(repeats=3, workload="experiments/mine.lua", method="GET", fill=None)
+    code, _, err = project.finished(project.kvstudy("run", asked))
+    assert code == 1 and len(sealed_runs(project.raw)) == 1, err
+    assert "a script failed: generator failed: exit 1: " in err and "mine.lua:1: attempt to call" in err
 
 
 def test_service_that_dies_while_measured_is_a_failed_run_with_its_signal(project):
