@@ -10,6 +10,7 @@ are found again by their names. One builder at a time: the others wait for its l
 process, and then find the work done.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -28,6 +29,7 @@ from kvstudy.analyse.tidy import part, version
 from kvstudy.analyse.tidy.batches import Source, batches
 from kvstudy.analyse.tidy.part import Task
 from kvstudy.analyse.tidy.seals import seal_of, stamp_of
+from kvstudy.errors import KvstudyError, in_words
 from kvstudy.record.run_folder import SealedRun, check_link, run_folders, seal_digest
 from kvstudy.record.verification import seal_missing, verify
 
@@ -246,8 +248,17 @@ def _replace(file: Path, text: str) -> None:
 
 @contextmanager
 def _alone(tidy_root: Path, progress: bool) -> Iterator[None]:
-    tidy_root.mkdir(parents=True, exist_ok=True)
-    with (tidy_root / LOCK).open("w") as lock:
+    try:
+        tidy_root.mkdir(parents=True, exist_ok=True)
+        file = (tidy_root / LOCK).open("w")
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        raise KvstudyError(
+            f"there are runs that the tables lack, and they cannot be written: {in_words(error)}",
+            f"make {tidy_root} writable for you, or look at them in a copy of the project",
+        ) from error
+    with file as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

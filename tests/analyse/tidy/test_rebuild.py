@@ -1,5 +1,6 @@
 """Tables that grow: what is read again, what is left on disk, and what two builders do to each other."""
 
+import errno
 import hashlib
 import json
 import os
@@ -368,6 +369,29 @@ def test_the_lock_of_a_builder_ends_with_it(make_run, tidy):
         assert holder.stdout.readline() == b"held\n"
         holder.send_signal(signal.SIGKILL)
         assert made(make_run, tidy).runs["run_id"].tolist() == ["a"]
+
+
+@pytest.mark.parametrize("refused", [errno.EROFS, errno.EACCES])
+def test_tables_that_cannot_be_written_are_read_until_there_is_a_run_that_they_lack(
+    make_run, tidy, monkeypatch, refused
+):
+    make_run("a")
+    made(make_run, tidy)
+    real = Path.open
+
+    def opened(path, mode="r", *given, **named):
+        if set(mode) & set("wax+"):
+            raise OSError(refused, os.strerror(refused), str(path))
+        return real(path, mode, *given, **named)
+
+    monkeypatch.setattr(Path, "open", opened)
+    assert made(make_run, tidy).runs["run_id"].tolist() == ["a"]
+    monkeypatch.undo()
+    make_run("b")
+    monkeypatch.setattr(Path, "open", opened)
+    with pytest.raises(KvstudyError, match="there are runs that the tables lack") as told:
+        made(make_run, tidy)
+    assert str(tidy / build.LOCK) in told.value.message and str(tidy) in told.value.hint
 
 
 @pytest.mark.parametrize(
