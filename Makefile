@@ -80,7 +80,7 @@ reproduce: setup ## build, measure the main table and six duets (quick: 20 to 28
 	    $(KVSTUDY) plan $(RUNS) $(LONGER) --preset full --commands; fi; \
 	  exit $$status
 
-# Where others use the machine no launch counts, which compare ends with 1: the pages are written all the same.
+# Where others use the machine no launch counts, and all works. What fails otherwise is shown with the rest.
 smoke: build ## the same path with tiny runs, under 3 minutes; proves that everything works, not how fast it is
 	@status=0; \
 	  $(KVSTUDY) run experiments/reproduce.yaml --preset smoke --resume || status=$$?; \

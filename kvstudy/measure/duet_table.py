@@ -211,14 +211,19 @@ def _by_whom(found: Duet) -> str:
     return ", ".join(words)
 
 
+def others_alone(found: Duet) -> bool:
+    """Whether all that its launches failed by is that others used the machine."""
+    return set(_failed_checks(found)["check"]) == {QUIET}
+
+
 def none_counts(found: Duet, last: SealedRun) -> tuple[str, str]:
     """What to say where no launch counts, and what to do. ``last``: of its launches."""
     none = f"no launch counts, of {len(found.tables.duets)}"
-    failed = _failed_checks(found)
-    if set(failed["check"]) == {QUIET}:
+    if others_alone(found):
         return f"{none}: others used the machine", (
             "when it is quiet: the same command with --resume --patience 30m"
         )
+    failed = _failed_checks(found)
     why = _told(failed[failed["run_id"] == last.run_id])
     return f"{none}: {_by_whom(found)}; the last one: {why}", f"see {last.path}"
 

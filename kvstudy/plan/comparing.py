@@ -56,8 +56,8 @@ def _gap(value: object) -> tuple[float, float]:
 Gap = Annotated[tuple[float, float], PlainValidator(_gap)]
 
 
-# Of the preset smoke, which proves that a file can be measured: what it says itself of its duets goes before.
-SMOKE = {
+# Of the preset smoke, which proves that a file can be measured, where it says nothing of its duets itself.
+SMOKE_DUET = {
     "warm_up": "200ms",
     "pairs": 2,
     "closed_pairs": 2,
@@ -65,6 +65,7 @@ SMOKE = {
     "counted": "100ms",
     "profile": [],
     "launches": 1,
+    "within": "2m",
 }
 DEFAULT = "default"  # name of the side of which no option is given
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from kvstudy.errors import ExperimentError, KvstudyError
-from kvstudy.plan.comparing import COMPARABLE, SMOKE, Comparing
+from kvstudy.plan.comparing import COMPARABLE, SMOKE_DUET, Comparing
 from kvstudy.plan.factors import (
     DEFAULT_KEY_COUNT,
     DRAWN,
@@ -313,7 +313,7 @@ class Experiment(Part):
                 ("presets", name, "compare") if "compare" in overrides else ("compare",),
             )
             if name == "smoke" and isinstance(compare, dict) and "compare" not in overrides:
-                compare = compare | SMOKE
+                compare = compare | SMOKE_DUET
             experiment = cls._validated(asked, source)
             in_a_duet = cls._validated(
                 cls._in_a_duet(asked, {} if compare is None else compare, at, source), source

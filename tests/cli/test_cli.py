@@ -140,7 +140,7 @@ def test_make_refuses_a_base_that_is_empty_and_a_python_that_is_not_there(tmp_pa
 
 
 @pytest.mark.parametrize(("compared", "told"), [(0, "everything works"), (1, "pages are written"), (2, "")])
-def test_make_smoke_writes_its_pages_though_no_launch_counts(tmp_path, compared, told):
+def test_make_smoke_writes_its_pages_though_a_run_or_a_launch_failed(tmp_path, compared, told):
     program = tmp_path / "kvstudy"
     program.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/typed\n[ "$1" != compare ] || exit {compared}\n')
     program.chmod(0o755)

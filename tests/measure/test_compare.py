@@ -400,6 +400,27 @@ def test_a_duet_of_which_no_launch_counts_does_not_end_as_if_it_had_an_answer(pr
     ]
 
 
+@pytest.mark.parametrize(
+    ("preset", "changes", "ended"),
+    [
+        ("smoke", {"machine": {"load_during": {"steal_share_mean": 0.5}}}, 0),
+        ("full", {"machine": {"load_during": {"steal_share_mean": 0.5}}}, 1),
+        ("smoke", {"ends": {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: no disk"])}}, 1),
+    ],
+)
+def test_launches_that_others_disturbed_are_no_failure_in_smoke_alone(
+    project, sealed, monkeypatch, capsys, preset, changes, ended
+):
+    launches = [sealed(1, preset=preset, **changes)]
+    monkeypatch.setenv("KVSTUDY_ROOT", str(project.root))
+    monkeypatch.setattr(
+        compare, "compare", lambda one, *_, **__: compare.DuetInProgress(one, "c0ffee", launches, "over")
+    )
+    file = experiment(project, **EMPTY_SIDES, presets={"smoke": {}, "full": {}})
+    assert exit_code_of(["compare", str(file), "--preset", preset]) == ended
+    assert "no launch counts, of 1: " in capsys.readouterr().err
+
+
 def test_a_duet_of_which_a_side_spoiled_every_launch_does_not_end_as_if_it_had_an_answer(
     project, sealed, monkeypatch, capsys
 ):
