@@ -150,10 +150,13 @@ def plan(
     if total:
         return
     for file, one in zip(files, plans, strict=True):
-        with naming(file, files):
-            compared = None if file in duets else duets_of(file, one.experiment, only)
-        for line in plan_lines(one) + ([as_duets_line(compared)] if compared else []):
+        for line in plan_lines(one):
             click.echo(line)
+        try:
+            if file not in duets and (compared := duets_of(file, one.experiment, only)):
+                click.echo(as_duets_line(compared))
+        except KvstudyError as error:  # its runs can be measured all the same
+            click.echo(f"as a duet: not possible: {error.message}")
     for line in duet_lines(to_compare):
         click.echo(line)
 

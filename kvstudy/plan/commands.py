@@ -81,7 +81,7 @@ def _command(
 def _duets(experiment: Experiment, only: tuple[str, ...]) -> list:
     """Empty where the file does not say how it is measured as a duet, or varies nothing that makes two sides:
     then it is about two builds."""
-    if not experiment.comparing.model_fields_set:
+    if "comparing" not in experiment.model_fields_set:
         return []
     try:
         return comparisons(experiment, only=only)

@@ -315,9 +315,7 @@ class Experiment(Part):
             if name == "smoke" and isinstance(compare, dict) and "compare" not in overrides:
                 compare = compare | SMOKE_DUET
             experiment = cls._validated(asked, source)
-            in_a_duet = cls._validated(
-                cls._in_a_duet(asked, {} if compare is None else compare, at, source), source
-            )
+            in_a_duet = cls._validated(cls._in_a_duet(asked, compare, at, source), source)
             if name == preset:
                 whole = in_a_duet if compared else experiment
         assert whole is not None
@@ -334,7 +332,10 @@ class Experiment(Part):
     def _in_a_duet(
         cls, values: dict[str, Any], compare: Any, at: tuple[str, ...], source: Source
     ) -> dict[str, Any]:
-        """``values`` with the keys of ``compare``, which stands ``at`` its place in the file."""
+        """``values`` with the keys of ``compare``, which stands ``at`` its place in the file; None where it
+        stands nowhere."""
+        asked = compare is not None
+        compare = compare if asked else {}
         if not isinstance(compare, dict):
             raise refuse(at, "must be a mapping of keys to values", source)
         known = COMPARABLE | frozenset(Comparing.model_fields)
@@ -352,7 +353,7 @@ class Experiment(Part):
             "pause": None,
             "head_start": None,
             **{key: compare[key] for key in compare if key in COMPARABLE},
-            "comparing": own,
+            **({"comparing": own} if asked else {}),
         }
 
     @classmethod

@@ -482,6 +482,18 @@ def test_a_plan_says_that_its_file_has_a_duet_unless_that_is_planned_too():
     assert kvstudy("plan").returncode == 2
 
 
+def test_a_plan_of_runs_is_shown_though_its_file_cannot_be_measured_as_a_duet(tmp_path):
+    file = tmp_path / "three.yaml"
+    file.write_text(
+        "question: what?\nexpectation: 1 ms\nworkload: put\nconnections: 1\nthreads: 1\nrate: 10\n"
+        "duration: 2s\nwarm_up: 1s\nrepeats: 1\nservice: {handler: [selector, workers, virtual]}\n"
+        "compare: {rate: 20}\n"
+    )
+    answer = kvstudy("plan", file)
+    told = "as a duet: not possible: two sides are compared, and the file has 3: "
+    assert answer.returncode == 0 and answer.stdout.splitlines()[-1].startswith(told), answer.stderr
+
+
 def test_commands_name_the_files_that_have_no_such_preset(tmp_path):
     plain = tmp_path / "plain.yaml"
     plain.write_text(

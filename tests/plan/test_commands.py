@@ -29,8 +29,12 @@ def test_a_file_without_presets_is_measured_without_one(tmp_path):
 def test_a_duet_that_cannot_be_measured_is_refused_and_not_left_out(tmp_path):
     file = tmp_path / "sides.yaml"
     sides = FILE + "service: {handler: [selector, workers]}\n"
-    file.write_text(sides + "compare: {closed_pairs: 0}\n")
-    assert [one.duets for one in commands_of([file], None)] == [0, 1]
+    for asked in ("{closed_pairs: 0}", "{rate: 20}", "{}"):
+        file.write_text(sides + f"compare: {asked}\n")
+        assert [one.duets for one in commands_of([file], None)] == [0, 1]
+    for nothing in ("", "compare: null\n"):
+        file.write_text(sides + nothing)
+        assert [one.duets for one in commands_of([file], None)] == [0]
     file.write_text(sides + "compare: {closed_pairs: 0, primary: rate}\n")
     with pytest.raises(ExperimentError, match="primary measure is not measured: rate"):
         commands_of([file], None)
