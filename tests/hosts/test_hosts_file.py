@@ -65,7 +65,8 @@ def test_a_hosts_file_that_is_not_there_is_not_taken_for_an_experiment(tmp_path)
     (tmp_path / "host.yaml").write_text("question: which?")
     with pytest.raises(ExperimentError) as refused:
         HostsFile.load(tmp_path / "hosts.yaml")
-    assert str(refused.value) == f"no such hosts file: {tmp_path / 'hosts.yaml'}"
+    assert refused.value.message == f"no such hosts file: {tmp_path / 'hosts.yaml'}"
+    assert refused.value.hint == "what one says: docs/hosts.md"
 
 
 def test_no_host_takes_part_in_two_runs_at_once(tmp_path):
