@@ -74,10 +74,8 @@ final class Manifest implements AutoCloseable {
         if (offset < content.limit() && !ManifestFormat.isTorn(content, offset)) {
             throw new CorruptionException(path, offset, "an edit does not match its checksum");
         }
-        for (int later = offset + 1; later < content.limit(); later++) {
-            if (ManifestFormat.validRecordBytes(content, later) > 0) {
-                throw new CorruptionException(path, offset, "an edit before valid ones does not match its checksum");
-            }
+        if (ManifestFormat.nextValidOffset(content, offset) < content.limit()) {
+            throw new CorruptionException(path, offset, "an edit before valid ones does not match its checksum");
         }
     }
 

@@ -63,24 +63,46 @@ final class ManifestFormat {
 
     /// The bytes of the whole record at `offset`, which may reach beyond the file, or -1 when no header is
     /// there.
-    static int announcedBytes(ByteBuffer file, int offset) {
+    static long announcedBytes(ByteBuffer file, int offset) {
         if (file.limit() - offset < RECORD_HEADER_BYTES
                 || file.getInt(offset + 4) != Checksum.of(file.slice(offset, 4))
                 || file.getInt(offset) < EDIT_FIXED_BYTES) {
             return -1;
         }
-        return Math.addExact(file.getInt(offset), RECORD_HEADER_BYTES + RECORD_TRAILER_BYTES);
+        return (long) file.getInt(offset) + RECORD_HEADER_BYTES + RECORD_TRAILER_BYTES;
     }
 
     /// The bytes of the whole record at `offset`, or -1 when there is no valid one.
     static int validRecordBytes(ByteBuffer file, int offset) {
-        int bytes = announcedBytes(file, offset);
+        long bytes = announcedBytes(file, offset);
         if (bytes < 0 || bytes > file.limit() - offset) {
             return -1;
         }
-        int end = offset + bytes - RECORD_TRAILER_BYTES;
+        int end = offset + (int) bytes - RECORD_TRAILER_BYTES;
         int crc = Checksum.of(file.slice(offset + RECORD_HEADER_BYTES, end - offset - RECORD_HEADER_BYTES));
-        return crc == file.getInt(end) ? bytes : -1;
+        return crc == file.getInt(end) ? (int) bytes : -1;
+    }
+
+    /// Where the next valid record lies behind the broken one at `offset`, or the end of the file.
+    ///
+    /// The bounds of tables are users' keys, and a key may look like a record. So nothing is looked for inside a
+    /// record whose header is whole; where none is, what looks like a record counts if another or the end of the
+    /// file follows it.
+    static int nextValidOffset(ByteBuffer file, int offset) {
+        boolean isKnownPlace = true;
+        for (int at = offset; at < file.limit(); ) {
+            long bytes = announcedBytes(file, at);
+            isKnownPlace = bytes > 0 && (isKnownPlace || isFollowed(file, at + bytes));
+            if (isKnownPlace && validRecordBytes(file, at) > 0) {
+                return at;
+            }
+            at = isKnownPlace ? (int) Math.min(at + bytes, file.limit()) : at + 1;
+        }
+        return file.limit();
+    }
+
+    private static boolean isFollowed(ByteBuffer file, long end) {
+        return end == file.limit() || end < file.limit() && announcedBytes(file, (int) end) > 0;
     }
 
     /// True when what stands from `offset` on can be an append that power loss cut off: the file ends inside

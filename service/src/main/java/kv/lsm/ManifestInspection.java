@@ -75,7 +75,7 @@ record ManifestInspection(
         boolean complete = headerIsWhole(file, findings) && isAllRead;
         int lostAt = -1;
         for (int offset = ManifestFormat.HEADER_BYTES; offset < file.limit(); ) {
-            int bytes = validRecordBytes(file, offset);
+            int bytes = ManifestFormat.validRecordBytes(file, offset);
             if (bytes > 0) {
                 if (lostAt >= 0) {
                     findings.add(Finding.problem(
@@ -87,8 +87,8 @@ record ManifestInspection(
                 offsets.add(offset);
                 offset += bytes;
             } else {
-                lostAt = lostAt < 0 ? offset : lostAt;
-                offset++;
+                lostAt = offset;
+                offset = ManifestFormat.nextValidOffset(file, offset);
             }
         }
         if (lostAt >= 0 && !edits.isEmpty() && ManifestFormat.isTorn(file, lostAt)) {
@@ -118,15 +118,6 @@ record ManifestInspection(
                     FileNames.MANIFEST, 0, "this is not a manifest of version " + ManifestFormat.VERSION));
         }
         return whole;
-    }
-
-    /// As [ManifestFormat#validRecordBytes], of bytes that may be anything.
-    private static int validRecordBytes(ByteBuffer file, int offset) {
-        try {
-            return ManifestFormat.validRecordBytes(file, offset);
-        } catch (ArithmeticException | IllegalArgumentException | IndexOutOfBoundsException e) {
-            return -1;
-        }
     }
 
     private static boolean editsFit(List<VersionEdit> edits, List<Finding> findings) {

@@ -2,6 +2,7 @@ package kv.lsm;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -9,10 +10,14 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
 import java.util.function.Consumer;
 import kv.lsm.disk.FileCopy;
+import kv.lsm.disk.ReadFile;
 import kv.lsm.log.LogInspection;
 import kv.lsm.log.WriteAheadLogFormat;
+import kv.lsm.log.WriteAheadLogReader;
 import kv.lsm.memory.EntryIterator;
 import kv.lsm.memory.Mapped;
 import kv.lsm.table.SSTable;
@@ -182,7 +187,8 @@ public final class StoreRepair {
 
     /// Puts the runs of tables into order, the newest first; tables that only a lost edit can have named among
     /// them: in the place of the newest table that is missing, since a compaction whose edit is lost may have
-    /// replaced it, or else in front of all.
+    /// replaced it, or else in front of all; but behind the runs of level 0 with higher numbers than theirs. A
+    /// flush gets the number of its run after all that a table of a lower number can hold was flushed.
     private void order(
             ManifestInspection manifest,
             List<TableMetadata> found,
@@ -193,6 +199,7 @@ public final class StoreRepair {
         named.addAll(missing);
         TableMetadata inItsPlace = null;
         int unnamedAt = 0;
+        NavigableMap<Long, Integer> behindLevel0 = new TreeMap<>(); // a run's number, and the place behind it
         for (Run run : Version.of(named).runs()) {
             if (inItsPlace == null) {
                 inItsPlace = run.tables().stream()
@@ -204,9 +211,12 @@ public final class StoreRepair {
             addRun(run.tables().stream()
                     .flatMap(table -> replacements.getOrDefault(table.number(), List.of()).stream())
                     .toList());
+            if (run.level() == 0) {
+                behindLevel0.put(run.number(), runs.size());
+            }
         }
         List<String> unnamed = new ArrayList<>();
-        for (long number : store.tables) {
+        for (long number : store.tables) { // none goes behind the one before it: what they shift is behind both
             String name = FileNames.table(number);
             if (manifest.tables().containsKey(number)) {
                 continue;
@@ -214,7 +224,8 @@ public final class StoreRepair {
             if (manifest.isComplete() || manifest.hasRemoved(number)) {
                 keep(name, ", which is not part of the store,");
             } else {
-                runs.add(unnamedAt, unnamed(number));
+                Map.Entry<Long, Integer> newer = behindLevel0.higherEntry(number);
+                runs.add(newer == null ? unnamedAt : Math.max(unnamedAt, newer.getValue()), unnamed(number));
                 unnamed.add(name);
             }
         }
@@ -225,8 +236,8 @@ public final class StoreRepair {
                             + (inItsPlace == null
                                     ? "for newer than all that it names"
                                     : "put in the place of " + FileNames.table(inItsPlace.number()))
-                            + "; where two hold a key, its value may be an older one: tables="
-                            + String.join(",", unnamed));
+                            + ", but behind runs of level 0 with higher numbers; where two hold a key, its value may "
+                            + "be an older one: tables=" + String.join(",", unnamed));
         }
     }
 
@@ -251,11 +262,11 @@ public final class StoreRepair {
 
     /// The logs as runs of level 0, the oldest first.
     private List<List<TableMetadata>> logs(ManifestInspection manifest) throws IOException {
-        for (long number : store.logs.headSet(manifest.firstLog())) {
-            keep(FileNames.log(number), ", which is no longer needed,");
-        }
-        List<Long> needed = List.copyOf(store.logs.tailSet(manifest.firstLog()));
-        LogReplay.Result replayed = replayedOrNull(needed, manifest);
+        Map<Long, Long> names = neededLogs(manifest);
+        List<Long> needed = List.copyOf(names.values());
+        boolean areNamed = names.entrySet().stream()
+                .allMatch(name -> name.getKey().equals(name.getValue())); // or an opening would refuse them
+        LogReplay.Result replayed = areNamed ? replayedOrNull(needed, manifest) : null;
         List<List<TableMetadata>> tables = new ArrayList<>();
         if (replayed == null) {
             for (long number : needed) {
@@ -272,6 +283,52 @@ public final class StoreRepair {
         }
         tables.removeIf(List::isEmpty);
         return tables;
+    }
+
+    /// The needed logs by their own numbers, the oldest first, with those of the names that they are read under.
+    private Map<Long, Long> neededLogs(ManifestInspection manifest) throws IOException {
+        Map<Long, Long> ownNumbers = new HashMap<>();
+        NavigableMap<Long, Long> names = new TreeMap<>();
+        for (long number : store.logs) {
+            long own = ownNumber(number);
+            ownNumbers.put(number, own);
+            if (own == number) {
+                names.put(own, number);
+            } else {
+                names.putIfAbsent(own, number);
+            }
+        }
+        for (long number : store.logs) {
+            String name = FileNames.log(number);
+            long own = ownNumbers.get(number);
+            boolean isCopy = names.get(own) != number;
+            if (own < manifest.firstLog() || isCopy && number < manifest.firstLog()) {
+                keep(name, ", which is no longer needed,");
+            } else if (isCopy) {
+                say(
+                        true,
+                        name + ": by its header a copy of " + FileNames.log(own) + ", and not read: "
+                                + FileNames.log(names.get(own)) + " is; if the store had another log of that name, all "
+                                + "that it held is lost");
+                keep(name, "");
+            } else if (own != number) {
+                say(false, name + ": by its header " + FileNames.log(own) + ", and read as that");
+            }
+        }
+        return names.tailMap(manifest.firstLog());
+    }
+
+    /// The number of a log by its header, which a copy of it under another name keeps; where none can be read, that
+    /// of its name.
+    private long ownNumber(long number) throws IOException {
+        Path path = store.path(FileNames.log(number));
+        try (ReadFile file = store.files.disk().open(path)) {
+            WriteAheadLogFormat.Header header =
+                    new WriteAheadLogReader(path, number, file.map(), file.bytes()).header();
+            return header == null ? number : header.number();
+        } catch (InternalError e) { // of a page that the disk cannot give
+            return number;
+        }
     }
 
     /// What an opening would read of the logs; null when it would refuse them: what is lost of each, [#log] tells.

@@ -3,6 +3,7 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -223,6 +224,169 @@ class StoreRepairTest {
                     .filter(edit -> !edit.removed().isEmpty())
                     .findFirst()
                     .orElseThrow());
+        }
+    }
+
+    @Test
+    void withADamagedEditOfAFlushWhatALaterFlushOverwroteOrDeletedStaysSo() throws IOException {
+        Map<String, byte[]> last;
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "overwritten", "old");
+            put(store, "deleted", "old");
+            store.administration().flush(() -> false);
+            put(store, "overwritten", "new");
+            delete(store, "deleted");
+            store.administration().flush(() -> false);
+            put(store, "last", "value");
+            last = files(original());
+        }
+        List<Integer> bounds = editBounds(storeOf("killed", last));
+        assertThat(bounds).hasSize(4);
+        for (int edit = 0; edit < bounds.size() - 1; edit++) {
+            int offset = (bounds.get(edit) + bounds.get(edit + 1)) / 2;
+            Map<String, byte[]> damaged = new TreeMap<>(last);
+            damaged.computeIfPresent(FileNames.MANIFEST, (name, content) -> flipped(content, offset));
+            Path store = storeOf("damaged-" + edit, damaged);
+            repair(store);
+            assertThat(entries(store))
+                    .as("edit %d is damaged\n%s", edit, text())
+                    .isEqualTo(written);
+        }
+    }
+
+    /// As a compaction leaves it that was cut off before its edit.
+    @Test
+    void aTableThatNeverCountedIsNotTakenForNewerThanLaterFlushesWhereOneIsMissing() throws IOException {
+        Map<String, byte[]> last;
+        String missing;
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "overwritten", "old");
+            put(store, "deleted", "old");
+            store.administration().flush(() -> false);
+            put(store, "other", "1");
+            store.administration().flush(() -> false);
+            remember();
+            put(store, "overwritten", "new");
+            delete(store, "deleted");
+            store.administration().flush(() -> false);
+            Map<String, byte[]> flushed = files(original());
+            store.put("missing".getBytes(), "1".getBytes());
+            store.administration().flush(() -> false);
+            last = files(original());
+            missing = newTable(last, flushed);
+        }
+        Path compacted = storeOf("compacted", had);
+        try (Store store = LsmStore.open(options(compacted))) {
+            store.administration().compact(() -> false);
+        }
+        long number = had.keySet().stream()
+                .flatMapToLong(name -> FileNames.logNumber(name).stream())
+                .max()
+                .orElseThrow();
+        last.put(FileNames.table(number), files(compacted).get(newTable(files(compacted), had)));
+        last.remove(missing);
+        Path store = storeOf("store", last);
+        assertThat(repair(store)).isFalse();
+        assertThat(text()).contains("the order of tables that the manifest does not name");
+        assertThat(entries(store)).as(text()).isEqualTo(written);
+    }
+
+    private static String newTable(Map<String, byte[]> after, Map<String, byte[]> before) {
+        return after.keySet().stream()
+                .filter(name -> name.endsWith(".table") && !before.containsKey(name))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    @Test
+    void anEarlierCopyOfALogUnderAHigherNumberBringsNothingBack() throws IOException {
+        Map<String, byte[]> last;
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "overwritten", "old");
+            put(store, "deleted", "old");
+            remember();
+            put(store, "overwritten", "new");
+            delete(store, "deleted");
+            last = files(original());
+        }
+        byte[] copy = had.get(FileNames.log(1));
+        last.put(FileNames.log(9), copy);
+        Path store = storeOf("store", last);
+        assertThat(verify(store)).isPositive();
+        assertThat(repair(store)).as("is whole").isFalse();
+        assertThat(text()).contains("lost: 000009.log: by its header a copy of 000001.log");
+        assertThat(entries(store)).as(text()).isEqualTo(written);
+        assertThat(store.resolve("lost").resolve(FileNames.log(9))).hasBinaryContent(copy);
+    }
+
+    @Test
+    void logsUnderOtherNamesAreReadInTheOrderOfTheNumbersInTheirHeaders() throws IOException {
+        Map<String, byte[]> last;
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "overwritten", "old");
+            put(store, "deleted", "old");
+            remember();
+            store.administration().flush(() -> false);
+            put(store, "overwritten", "new");
+            delete(store, "deleted");
+            last = files(original());
+        }
+        String later = last.keySet().stream()
+                .filter(name -> name.endsWith(".log") && used(last.get(name)) > 0)
+                .findFirst()
+                .orElseThrow();
+        last.keySet().removeIf(name -> name.endsWith(".table")); // as if the flush had never been
+        last.put(FileNames.MANIFEST, had.get(FileNames.MANIFEST));
+        last.put(FileNames.log(99), had.get(FileNames.log(1)));
+        Path renamed = storeOf("renamed", last);
+        repair(renamed);
+        assertThat(text()).contains("note: 000099.log: by its header 000001.log, and read as that");
+        assertThat(entries(renamed)).as(text()).isEqualTo(written);
+
+        last.put(FileNames.log(99), last.get(later));
+        last.put(later, had.get(FileNames.log(1)));
+        Path exchanged = storeOf("exchanged", last);
+        repair(exchanged);
+        assertThat(entries(exchanged)).as(text()).isEqualTo(written);
+    }
+
+    /// A table's bounds are keys, and a key can hold the bytes of an edit.
+    @Test
+    void anEditInsideAKeyIsNoneWhereverTheEditAroundItIsDamagedOrTorn() throws IOException {
+        for (String other : List.of("a", "z")) {
+            had.clear();
+            ByteBuffer inside = ManifestFormat.record(new VersionEdit(999_999, false, 1_000_000, List.of(), List.of()));
+            ByteBuffer key = ByteBuffer.allocate(inside.remaining() + 1).put((byte) 'k');
+            Path where = directory.resolve("original-" + other);
+            Map<String, byte[]> flushed;
+            Map<String, byte[]> last;
+            try (Store store = LsmStore.open(options(where))) {
+                store.put(key.put(inside).array(), "1".getBytes());
+                store.put(other.getBytes(), "1".getBytes());
+                had.putAll(files(where));
+                store.administration().flush(() -> false);
+                flushed = files(where);
+                store.put("acknowledged".getBytes(), "1".getBytes());
+                last = files(where);
+            }
+            Map<String, String> all = entries(storeOf("whole-" + other, last));
+            assertThat(all).hasSize(3).containsKey("acknowledged");
+            List<Integer> bounds = editBounds(storeOf("killed-" + other, last));
+            for (int offset = bounds.get(bounds.size() - 2); offset < bounds.getLast(); offset++) {
+                String what = other + "-" + offset;
+                Map<String, byte[]> damaged = new TreeMap<>(last);
+                damaged.put(FileNames.MANIFEST, flipped(last.get(FileNames.MANIFEST), offset));
+                Path store = storeOf("damaged-" + what, damaged);
+                repair(store);
+                assertThat(entries(store)).as("damaged-%s\n%s", what, text()).isEqualTo(all);
+
+                Map<String, byte[]> torn = new TreeMap<>(had); // no log is deleted before the edit is durable
+                flushed.forEach(torn::putIfAbsent);
+                torn.put(FileNames.MANIFEST, Arrays.copyOf(flushed.get(FileNames.MANIFEST), offset));
+                assertThat(entries(storeOf("torn-" + what, torn)))
+                        .as("torn-%s", what)
+                        .hasSize(2);
+            }
         }
     }
 
