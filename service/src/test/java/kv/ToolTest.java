@@ -22,6 +22,7 @@ import kv.lsm.RangeCursor;
 import kv.lsm.Store;
 import kv.lsm.StoreOptions;
 import kv.lsm.WalMode;
+import kv.lsm.log.WriteAheadLogFormat;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -391,6 +392,26 @@ class ToolTest {
         Files.write(store.resolve("MANIFEST"), manifest);
         assertThat(tool("dump", "--what", "manifest", store.toString())).contains("problem: MANIFEST");
         assertThat(exit).isEqualTo(1);
+        Path log = files(store, ".log").getFirst();
+        byte[] records = Files.readAllBytes(log);
+        int inFirstRecord = WriteAheadLogFormat.HEADER_BYTES + WriteAheadLogFormat.RECORD_HEADER_BYTES;
+        for (int offset : new int[] {0, inFirstRecord}) {
+            byte[] damaged = records.clone();
+            damaged[offset] ^= 1;
+            Files.write(log, damaged);
+            assertThat(tool("dump", "--what", "logs", store.toString())).contains("problem: " + log.getFileName());
+            assertThat(exit).as("byte %d of a log", offset).isEqualTo(1);
+        }
+        int end = records.length;
+        while (records[end - 1] == 0) {
+            end--;
+        }
+        records[end - 1] ^= 1;
+        Files.write(log, records);
+        assertThat(tool("dump", "--what", "logs", store.toString()))
+                .contains("note: " + log.getFileName() + ": the end is torn")
+                .doesNotContain("problem: ");
+        assertThat(exit).isZero();
     }
 
     @Test

@@ -89,8 +89,17 @@ public final class StoreDump {
                 try (FileCopy copy = FileCopy.of(store.files.disk(), store.path(name), store.files.allocator())) {
                     copy.gaps().forEach(gap -> tell(Finding.problem(name, gap.offset(), gap.toString())));
                     long log = copy.reader().map();
-                    LogInspection.read(
-                            number, log, copy.reader().bytes(), record -> record(name, record - log, record));
+                    long bytes = copy.reader().bytes();
+                    LogInspection.Result result =
+                            LogInspection.read(number, log, bytes, record -> record(name, record - log, record));
+                    if (!WriteAheadLogFormat.mayBeLog(log, bytes)) {
+                        tell(Finding.problem(name, LogReplay.NO_LOG));
+                    }
+                    if (result.lostBytes() > 0) {
+                        tell(Finding.problem(name, result.lostAt(), "bytes before valid records are none"));
+                    } else if (result.lostAt() >= 0) {
+                        tell(Finding.note(name, "the end is torn: offset=" + result.lostAt()));
+                    }
                 }
             }
         }
