@@ -68,11 +68,6 @@ final class LogSupply {
         wanted = true;
         try {
             return nextMemtable(recordBytes, header);
-        } catch (IOException e) {
-            if (failed == null && !isLarge(recordBytes)) {
-                failed = new Failed(e, 0);
-            }
-            throw e;
         } finally {
             wanted = false;
         }
@@ -98,8 +93,8 @@ final class LogSupply {
             throws IOException {
         Prepared log;
         if (isLarge(recordBytes)) {
+            log = createLarge(logBytes(recordBytes));
             discard(); // or a later memtable would have the smaller number
-            log = create(logBytes(recordBytes), TimeSlices.endless());
         } else {
             log = prepared != null ? prepared : createStandard(TimeSlices.endless());
             prepared = null;
@@ -135,6 +130,16 @@ final class LogSupply {
             failed = new Failed(e, standardBytes);
             throw e;
         }
+    }
+
+    /// Not begun where there is no room for it, which what is written meanwhile needs.
+    private Prepared createLarge(long bytes) throws IOException {
+        long usable = files.usableBytes();
+        if (mode != WalMode.NONE && usable < bytes) {
+            throw new IOException(
+                    "No space left on device for its log: bytes_needed=" + bytes + ", bytes_usable=" + usable);
+        }
+        return create(bytes, TimeSlices.endless());
     }
 
     private Prepared create(long bytes, TimeSlices slices) throws IOException {

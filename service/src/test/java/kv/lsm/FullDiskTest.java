@@ -436,26 +436,39 @@ class FullDiskTest {
     void aWriteLargerThanAMemtableThatFindsNoRoomFailsAtOnceAndKeepsNoOtherFromWriting(WalMode wal) {
         StoreOptions options = patient(wal);
         List<Long> made = new CopyOnWriteArrayList<>();
+        AtomicBoolean isFull = new AtomicBoolean();
         Disk small = new ForwardingDisk(disk) {
             @Override
             public LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
                 made.add(bytes);
-                if (bytes > 2 * options.memtableBytes()) {
+                if (isFull.get() || bytes > 2 * options.memtableBytes()) {
                     throw new IOException("No space left on device");
                 }
                 return super.createLog(file, bytes, direct, slices);
             }
         };
         LsmStore store = LsmStore.open(options, small, allocator);
+        byte[] large = new byte[3 * (int) options.memtableBytes()];
         try {
+            put(store);
             for (int i = 0; i < 5; i++) {
-                put(store);
-                byte[] large = new byte[3 * (int) options.memtableBytes()];
                 assertThatThrownBy(() -> store.put(Records.bytes("large"), large))
                         .isInstanceOf(WriteStalledException.class)
                         .hasMessageContaining("reason=No space left on device");
                 assertThat(store.isWritable()).isTrue();
+                Eventually.holds(() -> filesLike(".log") == 2); // that in use and the next
             }
+            assertThat(made.stream().filter(bytes -> bytes <= 2 * options.memtableBytes()))
+                    .as("logs of the usual size")
+                    .hasSize(2);
+            disk.setRoom(100);
+            assertThatThrownBy(() -> store.put(Records.bytes("large"), large))
+                    .isInstanceOf(WriteStalledException.class)
+                    .hasMessageContaining("bytes_usable=100"); // and nothing was filled
+            isFull.set(true);
+            put(store, 4); // also into the log that was there before
+            isFull.set(false);
+            disk.setRoom(PLENTY);
             put(store, 20);
             assertThat(store.get(Records.bytes("large"))).isNull();
             checkAll(store);
