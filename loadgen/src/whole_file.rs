@@ -2,10 +2,11 @@
 //! no other file may take the place of, as standard output, is written on where it is.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Path, PathBuf};
 use std::process;
@@ -116,13 +117,19 @@ fn place(path: &Path) -> PathBuf {
     path
 }
 
+/// None of what ends in `/`, `/.` or `..`: no file can be moved there.
+fn file_name(place: &Path) -> Option<&OsStr> {
+    place.file_name().filter(|name| place.as_os_str().as_bytes().ends_with(name.as_bytes()))
+}
+
 /// A new file beside this place, `.NAME.<process>.<number>.partial`, and its path. No other file is touched,
 /// whatever its name: neither a result that another process is writing, nor what an interrupted one left.
 fn begin(place: &Path) -> io::Result<(PathBuf, File)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let file_name = file_name(place).ok_or_else(|| io::Error::other("only a directory's path ends so"))?;
     loop {
         let mut name = OsString::from(".");
-        name.push(place.file_name().ok_or(io::ErrorKind::InvalidInput)?);
+        name.push(file_name);
         name.push(format!(".{}.{}.partial", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
         let partial = place.with_file_name(name);
         match File::create_new(&partial) {
@@ -256,6 +263,23 @@ mod tests {
         write_text(&second, "new");
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert!(link.is_symlink() && second.is_symlink());
+    }
+
+    #[test]
+    fn what_only_a_directory_can_be_called_is_refused_before_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["new/", "new/.", "new/.."] {
+            let link = folder.path().join("link");
+            symlink(name, &link).unwrap();
+            // A typed `new/.` is `new`.
+            let typed = [folder.path().join(name)].into_iter().filter(|_| name != "new/.");
+            for path in typed.chain([link.clone()]) {
+                let told = check(&path).unwrap_err().to_string();
+                assert!(told.ends_with(": cannot write: only a directory's path ends so"), "{told}");
+            }
+            fs::remove_file(&link).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
