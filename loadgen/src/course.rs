@@ -134,7 +134,8 @@ impl Course {
     /// No answer has come for the timeout, and no connection has been free to ask: a run that only answers
     /// can end would last for ever. Time in which one is free does not count: a script may have it wait for
     /// longer than the timeout, and nobody owes an answer meanwhile. Nor is it given up while the answer to
-    /// the last request is not overdue, which may have left on a connection that took long to open again.
+    /// the last request is not overdue, which may have left on a connection that took long to open again; but
+    /// after twice the timeout it is: of connections that are lost again and again one has always just asked.
     pub fn is_given_up(&mut self, now: u64, any_is_free: impl FnOnce() -> bool) -> bool {
         if !self.ends_by_answers {
             return false;
@@ -142,7 +143,7 @@ impl Course {
         if self.requests_left != Some(0) && any_is_free() {
             self.awaited_ns = self.awaited_ns.max(now);
         }
-        let sent_ns = self.answer_sent_ns().unwrap_or(0);
+        let sent_ns = self.answer_sent_ns().unwrap_or(0).min(self.awaited_ns + self.timeout_ns);
         now.saturating_sub(self.awaited_ns.max(sent_ns)) >= self.timeout_ns
     }
 
@@ -253,6 +254,20 @@ mod tests {
         assert!(!course.is_given_up(4899 * MS, || false) && course.is_given_up(4900 * MS, || false));
         course.is_free();
         assert!(course.is_given_up(4899 * MS, || false), "nothing is under way that could be answered");
+    }
+
+    #[test]
+    fn of_connections_that_are_lost_out_of_step_no_answer_is_awaited_for_longer_than_twice_the_timeout() {
+        let mut course = started("-c2 -t1 -T 2s --closed --requests 1000 http://h/");
+        course.sent(1, 1000 * MS);
+        let mut now = 1000 * MS;
+        while !course.is_given_up(now, || false) {
+            assert!(now < 5000 * MS, "{now}");
+            now += 400 * MS;
+            course.sent(1, now);
+            course.is_free(); // the other one is lost
+        }
+        assert!(now >= 3000 * MS, "{now}");
     }
 
     #[test]
