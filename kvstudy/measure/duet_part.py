@@ -156,7 +156,7 @@ def part_command(
         "-s",
         str(script_path(one, workloads)),
         "--",
-        *script_arguments(one, turn.seed, load.keys_before(slices)),
+        *script_arguments(one, turn.seed, load.rates_until(slices)),
     ]
 
 

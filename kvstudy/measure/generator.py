@@ -7,7 +7,7 @@ and what is measured is the second one. They take whole seconds, which the plan 
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.measure.start_in_time import generator_failed
 from kvstudy.plan.run_plan import Configuration
 from kvstudy.plan.subject import SubjectSpec
-from kvstudy.plan.unique_keys import WALKS, enough_unique_keys
+from kvstudy.plan.unique_keys import WALKS, keys_skipped
 from kvstudy.units import write_duration, write_rate
 
 MIXED = ("GET", "PUT")
@@ -137,20 +137,19 @@ def generator_commands(
             )
         ]
     latency = ["-U"] if configuration.generator == "wrk2" else ["--latency"]
-    warm_up_s = configuration.warm_up_s
-    of_warm_up = enough_unique_keys(configuration.offered_rate_rps, warm_up_s) if warm_up_s else 0
+    rate_rps = configuration.offered_rate_rps
+    lengths_s = [length_s for length_s in (configuration.warm_up_s, configuration.measured_s) if length_s]
     return [
         GeneratorCommand(
             [
                 *(program, *size, "-d", write_duration(length_s), *rate, *latency, *target),
-                *script_arguments(configuration, seed, keys_before),
+                *script_arguments(configuration, seed, [(rate_rps, one_s) for one_s in lengths_s[: n + 1]]),
             ],
             environment,
             0.0,
             length_s,
         )
-        for length_s, keys_before in ((warm_up_s, 0), (configuration.measured_s, of_warm_up))
-        if length_s
+        for n, length_s in enumerate(lengths_s)
     ]
 
 
@@ -217,13 +216,15 @@ def expected_statuses(configuration: Configuration) -> str:
     return ",".join(map(str, expected))
 
 
-def script_arguments(configuration: Configuration, seed: int, keys_before: int = 0) -> list[str]:
-    """The ``key=value`` words behind ``--``. ``keys_before``: as many as other processes can have sent before
-    this one."""
-    walks_on = keys_before and configuration.workload in WALKS and not configuration.script
+def script_arguments(
+    configuration: Configuration, seed: int, loads: Sequence[tuple[float | None, float]] = ()
+) -> list[str]:
+    """The ``key=value`` words behind ``--``. ``loads``: rate and seconds of those that other processes sent
+    before this one, and at last of its own."""
+    walks_on = len(loads) > 1 and configuration.workload in WALKS and not configuration.script
     arguments = {
         **configuration.workload_args,
-        **({"skip": keys_before % configuration.workload_args["key_count"]} if walks_on else {}),
+        **({"skip": keys_skipped(configuration.workload_args["key_count"], loads)} if walks_on else {}),
         "threads": configuration.threads,
         "seed": seed,
         **path_arguments(configuration.spec),

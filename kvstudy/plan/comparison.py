@@ -35,7 +35,7 @@ from kvstudy.plan.run_plan import (
 from kvstudy.plan.run_plan import Plan as RunPlan
 from kvstudy.plan.selection import as_planned, selected
 from kvstudy.plan.subject import SubjectSpec
-from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST, enough_unique_keys
+from kvstudy.plan.unique_keys import CLOSED_LOOP_RPS_LEAST, enough_unique_keys, least_unique_keys
 from kvstudy.units import format_duration
 
 SIDES = ("a", "b")
@@ -97,10 +97,10 @@ class Load:
         """In a closed loop: None."""
         return _rate_in(slices, self.a.offered_rate_rps)
 
-    def keys_before(self, slices: Slices) -> int:
-        """As many keys as a side can have been sent in the loops before this one, of the profile too."""
+    def rates_until(self, slices: Slices) -> list[tuple[float | None, float]]:
+        """Rate and seconds of the loops before this one, which may be that of the profile, and its own."""
         before = itertools.takewhile(lambda one: one.loop != slices.loop, self.loops)
-        return sum(enough_unique_keys(self.rate_rps(one), one.duration_s) for one in before)
+        return [(self.rate_rps(one), one.duration_s) for one in (*before, slices)]
 
 
 @dataclass(frozen=True)
@@ -398,7 +398,7 @@ def _check_keys(experiment: Experiment, one: Configuration) -> None:
     keys, key_bytes = one.workload_args["key_count"], one.workload_args["key_bytes"]
     named = "fill.records" if one.fill else "key_count"
     written = sum(
-        (_rate_in(loop, one.offered_rate_rps) or CLOSED_LOOP_RPS_LEAST) * loop.duration_s
+        least_unique_keys(_rate_in(loop, one.offered_rate_rps), loop.duration_s)
         for loop in _all_loops(experiment.comparing, not one.closed_loop)
     )
     if keys < written:

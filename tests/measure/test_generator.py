@@ -115,8 +115,24 @@ def test_wrk2_and_wrk_warm_up_in_a_process_of_their_own():
 def test_what_wrk2_and_wrk_measure_writes_other_keys_than_their_warm_up():
     for change in ({"generator": "wrk2"}, {"generator": "wrk", "rate": "closed"}):
         warm_up, measured = commands(**change, workload="unique_put", warm_up="2s")
-        skipped = int(next(word for word in measured.argv if word.startswith("skip=")).removeprefix("skip="))
-        assert skipped >= 2 * 2000 and not any("skip=" in word for word in warm_up.argv)
+        assert skipped(measured) >= 2 * 2000 and not any("skip=" in word for word in warm_up.argv)
+
+
+def skipped(command) -> int:
+    return int(next(word for word in command.argv if word.startswith("skip=")).removeprefix("skip="))
+
+
+@pytest.mark.parametrize("key_count", [1_000_000, 5_000_000, 5_500_000])
+def test_behind_a_closed_loop_of_unknown_rate_few_keys_are_shared_out_by_time(key_count):
+    unique_put = {"script": "unique_put", "key_count": key_count}
+    _, measured = commands(generator="wrk", rate="closed", duration="14s", warm_up="4s", workload=unique_put)
+    assert skipped(measured) == key_count * 4 // 14
+
+
+def test_what_wrk2_measures_does_not_come_back_to_keys_that_just_suffice():
+    unique_put = {"script": "unique_put", "key_count": 3 * 2000}
+    _, measured = commands(generator="wrk2", duration="3s", warm_up="2s", workload=unique_put)
+    assert skipped(measured) == 2 * 2000
 
 
 @pytest.mark.parametrize(

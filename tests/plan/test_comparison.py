@@ -11,6 +11,7 @@ from kvstudy.plan.commands import commands_of
 from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, changed, comparisons, profile_loop
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.refusal import read_yaml
+from kvstudy.plan.unique_keys import keys_skipped
 
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
 
@@ -59,10 +60,9 @@ def test_the_loops_of_a_duet_share_out_the_keys_that_are_to_be_written_once(tmp_
     (one,) = comparisons(unique_put(tmp_path, rate=rate, compare={"primary": "cpu"}))
     (load,) = one.loads
     loops = [*load.loops, profile_loop(one.comparing)]
-    firsts = [load.keys_before(loop) for loop in loops]
-    for first, behind, loop in zip(
-        firsts, [*firsts[1:], load.a.workload_args["key_count"]], loops, strict=True
-    ):
+    key_count = load.a.workload_args["key_count"]
+    firsts = [keys_skipped(key_count, load.rates_until(loop)) for loop in loops]
+    for first, behind, loop in zip(firsts, [*firsts[1:], key_count], loops, strict=True):
         at_most_rps = 1_000_000 if rate == "closed" or loop.loop == "closed" else rate
         assert behind - first >= at_most_rps * loop.duration_s, loop.loop
 
