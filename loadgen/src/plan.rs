@@ -3,6 +3,7 @@
 //!
 //! Nothing after this module looks at the command line again.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -198,7 +199,7 @@ impl Plan {
         let method =
             args.method.clone().unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
         let list = args.targets.as_deref().map(List::read).transpose()?;
-        let bodies: Vec<PathBuf> = list.iter().flat_map(List::body_files).collect();
+        let bodies: BTreeSet<PathBuf> = list.iter().flat_map(List::body_files).collect();
         whole_file::check_spares(&outputs, bodies.iter().map(PathBuf::as_path))?;
         let requests_to = |target: &Target| match &list {
             Some(list) => list.requests(target, &args.headers),

@@ -1,7 +1,7 @@
 //! Files that are there whole or not at all: written beside their place, and moved there when done. Only what
 //! no other file may take the place of, as standard output, is written on where it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -48,13 +48,18 @@ pub fn check_spares<'a>(
     named: &[(&str, Option<&Path>)],
     inputs: impl Iterator<Item = &'a Path>,
 ) -> Result<(), Error> {
-    let inputs: Vec<PathBuf> = inputs.filter(|path| !is_device(path)).map(place).collect();
-    for &(option, path) in named {
-        if let Some(path) = path.filter(|path| inputs.contains(&place(path))) {
-            return Err(Error::file(path, format!("{option} would replace a file that is read")));
-        }
+    let outputs = named.iter().filter_map(|&(option, path)| path.map(|path| (option, path, place(path))));
+    let outputs: Vec<_> = outputs.filter(|(_, path, _)| !is_device(path)).collect();
+    if outputs.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let inputs: BTreeSet<PathBuf> = inputs.filter(|path| !is_device(path)).map(place).collect();
+    match outputs.iter().find(|(.., place)| inputs.contains(place)) {
+        Some((option, path, _)) => {
+            Err(Error::file(path, format!("{option} would replace a file that is read")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What comes through a pipe comes once: the second to read it would find nothing. `named`: each option, and
@@ -297,6 +302,8 @@ mod tests {
         let told = spares(&file).unwrap_err().to_string();
         assert!(told.ends_with("r.json: --json would replace a file that is read"), "{told}");
         assert!(spares(&folder.path().join("other")).is_ok() && spares(Path::new("/dev/stdin")).is_ok());
+        let looked_at = inputs.into_iter().inspect(|path| panic!("no result is named: {}", path.display()));
+        check_spares(&[("--json", None), ("--hlog", Some(Path::new("/dev/null")))], looked_at).unwrap();
     }
 
     #[test]
