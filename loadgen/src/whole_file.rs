@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{self, Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,6 +104,8 @@ fn try_device(path: &Path) -> io::Result<()> {
     if fs::metadata(path)?.file_type().is_fifo() { Ok(()) } else { device(path).map(drop) }
 }
 
+/// Who may read, write and execute; not as whom it runs.
+const PERMISSION_BITS: u32 = 0o777;
 /// As many links as the kernel follows.
 const LINKS_MAX: usize = 40;
 
@@ -144,12 +146,23 @@ fn begin(place: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Fills a new file, which then takes the place of the one that is there, if one is, and has its mode.
+/// Who may read a file may read the new one: it gets owner, group and mode. Where only another may give it to
+/// them it stays that of who writes it, as any new file is.
+fn be_as(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
+    let now = file.metadata()?;
+    let is_theirs = (now.uid(), now.gid()) == (replaced.uid(), replaced.gid());
+    if is_theirs || fchown(file, Some(replaced.uid()), Some(replaced.gid())).is_ok() {
+        file.set_permissions(Permissions::from_mode(replaced.mode() & PERMISSION_BITS))?;
+    }
+    Ok(())
+}
+
+/// Fills a new file, which then takes the place of the one that is there, if one is.
 fn replace(place: &Path, fill: impl FnOnce(File) -> io::Result<()>) -> io::Result<()> {
     let (partial, file) = begin(place)?;
     let filled = || {
         if let Ok(replaced) = fs::metadata(place) {
-            file.set_permissions(replaced.permissions())?;
+            be_as(&file, &replaced)?;
         }
         fill(file)?;
         fs::rename(&partial, place)
@@ -170,7 +183,7 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{chown, symlink};
 
     use super::*;
 
@@ -238,13 +251,32 @@ mod tests {
     fn a_file_that_is_replaced_keeps_its_mode() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.json");
-        for mode in [0o600, 0o640, 0o444] {
+        for mode in [0o600, 0o640, 0o444, 0o6755] {
             fs::write(&file, "secret").unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             write_text(&file, "{}");
-            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, mode);
+            let now = fs::metadata(&file).unwrap().mode();
+            assert_eq!(now & 0o7777, mode & 0o777, "it runs as nobody but who starts it");
             fs::remove_file(&file).unwrap();
         }
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_stays_its_owners() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("r.json");
+        fs::write(&file, "secret").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        // Root alone can give a file away.
+        let (uid, gid) = if chown(&file, Some(1), Some(2)).is_ok() {
+            (1, 2)
+        } else {
+            let own = fs::metadata(&file).unwrap();
+            (own.uid(), own.gid())
+        };
+        write_text(&file, "{}");
+        let now = fs::metadata(&file).unwrap();
+        assert_eq!((now.uid(), now.gid(), now.mode() & 0o777), (uid, gid, 0o600));
     }
 
     #[test]
