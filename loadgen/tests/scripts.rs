@@ -283,6 +283,14 @@ fn errors_in_every_other_place_name_file_and_line_too() {
 }
 
 #[test]
+fn of_a_script_that_fails_before_the_start_nothing_is_said_of_connections_that_are_not_open() {
+    let (run, _) = run("function delay() error('called') end", &["--closed", "-c8", "-t4"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("script.lua:1: called"), "{}", run.stderr);
+    assert!(!run.stderr.contains("were not open"), "{}", run.stderr);
+}
+
+#[test]
 fn every_error_of_a_script_is_one_line_that_begins_with_its_path() {
     for (source, place) in [
         ("function request() return 5 end", ": request() must return a string, not a number"),

@@ -28,6 +28,7 @@ pub(super) fn report(
     interruption: &Interruption,
 ) -> Result<i32, Error> {
     script::flush_prints();
+    let has_failed = failure.is_some();
     let mut failures = Vec::from_iter(failure);
     let latencies = &result.latencies;
     let mut printed = text::table(&TableLine::of(&latencies.response), &TableLine::of(&result.rates_rps));
@@ -54,7 +55,9 @@ pub(super) fn report(
             .map(|path| slowest::write(path, result.start_ns + result.warm_up_ns, &result.slowest)),
     ];
     failures.extend(written.into_iter().flatten().filter_map(Result::err));
-    notes(result, interruption.signal(), plan.connections_total(), connect_problem.as_deref());
+    // Who failed before the start has stopped opening connections.
+    let not_open = if has_failed { 0 } else { plan.connections_total() - result.open_at_start };
+    notes(result, interruption.signal(), plan.connections_total(), not_open, connect_problem.as_deref());
     Ok(exit_code(plan, result, &failures, connect_problem.as_deref(), interruption.signal()))
 }
 
@@ -67,7 +70,13 @@ pub(super) fn banner(plan: &Plan) -> String {
 }
 
 /// What stdout has no place for.
-fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_problem: Option<&str>) {
+fn notes(
+    result: &RunResult,
+    signal: Option<i32>,
+    connections: usize,
+    not_open: usize,
+    connect_problem: Option<&str>,
+) {
     if signal.is_some() {
         tell!(
             "note: interrupted after {:.2} s; the figures are those of this time",
@@ -88,11 +97,10 @@ fn notes(result: &RunResult, signal: Option<i32>, connections: usize, connect_pr
             distorted.join(", ")
         );
     }
-    if result.open_at_start < connections {
+    if not_open > 0 {
         tell!(
-            "note: {} of {connections} connections were not open when the run began; what is tried \
+            "note: {not_open} of {connections} connections were not open when the run began; what is tried \
                 first is tried for --timeout{}",
-            connections - result.open_at_start,
             connect_problem.map_or(String::new(), |problem| format!(": {problem}"))
         );
     }
