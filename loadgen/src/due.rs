@@ -92,16 +92,17 @@ impl<'a> DueRequests<'a> {
         }
     }
 
-    /// The number of the next among the requests of all series, over all parts: request i of series k of n
-    /// is number k + i·n. None in a closed loop, and with two servers in turn, of which each has but some of
-    /// them.
+    /// The number of the next among the requests of all series, over all parts, in the order in which they
+    /// are due: request i of series k of n is number k + i·n. None in a closed loop; of what comes at random,
+    /// in each series by itself; and with two servers in turn, of which each has but some of them.
     #[inline]
     pub fn request_number(&self) -> Option<u64> {
         let series = match &self.due {
             Due::Uniform(uniform) => uniform.connections(),
             Due::Stepped(_, series) => *series,
-            Due::Poisson(poisson) => poisson.connections(),
-            Due::Alternating(..) | Due::Always | Due::InTurns(_) | Due::OfThread => return None,
+            Due::Poisson(_) | Due::Alternating(..) | Due::Always | Due::InTurns(_) | Due::OfThread => {
+                return None;
+            }
         };
         Some(self.number as u64 + self.sent * series)
     }

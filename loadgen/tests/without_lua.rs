@@ -147,6 +147,16 @@ fn at_a_rate_each_line_is_due_equally_often_whatever_the_numbers_of_lines_connec
 }
 
 #[test]
+fn of_requests_that_come_at_random_each_line_is_sent_equally_often() {
+    for dispatch in ["fixed", "any"] {
+        let options = ["-R200", "-d1s", "--arrivals", "poisson", "--dispatch", dispatch, "-c4", "-t1"];
+        let (_, counts) = counts_of_lines(4, &options);
+        let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
+        assert!(*least > 0 && most - least <= 1, "{dispatch} {counts:?}");
+    }
+}
+
+#[test]
 fn in_a_closed_loop_each_thread_sends_all_lines_however_slowly_one_is_answered() {
     let options = ["--closed", "--requests", "40", "-c4", "-t2", "--sample", "40"];
     let (run, counts) = counts_of_lines(2, &options);
