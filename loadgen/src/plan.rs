@@ -277,6 +277,15 @@ impl Plan {
         Some((all + threads - 1 - self.part.place(thread) as u64) / threads)
     }
 
+    /// Over so many series the requests of all parts are shared out: each connection has its own, or each
+    /// thread.
+    pub fn series(&self) -> usize {
+        match self.dispatch {
+            Dispatch::Fixed => self.whole_connections,
+            Dispatch::Any => self.threads * self.part.of,
+        }
+    }
+
     /// The URLs under test, as the banner prints them.
     pub fn urls(&self) -> String {
         let second =

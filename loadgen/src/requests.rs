@@ -1,10 +1,11 @@
 //! The requests of a run that no script makes: one that is sent every time, or those of a list in turn.
 //!
 //! A list (`--targets`) has a request per line: method, URL or path, and the file of its body if it has one.
-//! At a rate request m of the run, over all connections, is line m modulo the lines, whoever sends it. Where
-//! requests have no such numbers, in a closed loop and with two servers in turn, each thread goes through the
-//! whole list again and again, thread t of T from t/T of it on. So all lines are sent equally often, also
-//! where some connections or threads send more than others.
+//! At a uniform rate request m of the run, over all connections, has a line that follows from m, whoever sends
+//! it: all lines in turn, shifted by one where a connection would send the same lines again before it has sent
+//! the others. Where requests have no such numbers, in a closed loop, at random times and with two servers in
+//! turn, each thread goes through the whole list again and again, thread t of T from t/T of it on. So all
+//! lines are sent equally often, also where some connections or threads send more than others.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -61,12 +62,28 @@ pub struct Rotation<'a> {
     requests: Cow<'a, [Request]>,
     /// Of those without a number.
     next: usize,
+    /// Those with a number are shared out over so many series.
+    series: u64,
+    /// The greatest number that divides both series and lines: in turn, a series has every so-many-th line.
+    divisor: u64,
 }
 
 impl<'a> Rotation<'a> {
-    pub fn new(requests: impl Into<Cow<'a, [Request]>>, thread: usize, threads: usize) -> Self {
+    /// `series`: see [`crate::due::DueRequests::request_number`].
+    pub fn new(
+        requests: impl Into<Cow<'a, [Request]>>,
+        thread: usize,
+        threads: usize,
+        series: usize,
+    ) -> Self {
         let requests = requests.into();
-        Self { next: thread * requests.len() / threads, requests }
+        let (series, lines) = (series as u64, requests.len() as u64);
+        Self {
+            next: thread * requests.len() / threads,
+            requests,
+            series,
+            divisor: greatest_common_divisor(series, lines),
+        }
     }
 
     /// `number`: that of the request among all of the run, if it has one.
@@ -75,7 +92,12 @@ impl<'a> Rotation<'a> {
         let lines = self.requests.len();
         let place = match number {
             _ if lines == 1 => 0,
-            Some(number) => (number % lines as u64) as usize,
+            Some(number) => {
+                let (lines, round) = (lines as u64, number / self.series);
+                let lines_of_a_series = lines / self.divisor;
+                let shift = round / lines_of_a_series % self.divisor;
+                ((number + shift) % lines) as usize
+            }
             None => {
                 let following = (self.next + 1) % lines;
                 std::mem::replace(&mut self.next, following)
@@ -83,6 +105,10 @@ impl<'a> Rotation<'a> {
         };
         &self.requests[place]
     }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// What was typed for a body: the text itself, or @ and the file that holds it.
@@ -214,15 +240,33 @@ mod tests {
     fn a_request_with_a_number_is_the_line_of_that_number_whichever_thread_sends_it() {
         let requests = numbered(5);
         for thread in 0..3 {
-            let mut rotation = Rotation::new(&requests, thread, 3);
+            let mut rotation = Rotation::new(&requests, thread, 3, 1);
             assert_eq!([0, 4, 5, 13].map(|number| line(rotation.next(Some(number)))), [0, 4, 0, 3]);
+        }
+    }
+
+    #[test]
+    fn with_numbers_all_lines_are_due_equally_often_in_the_run_and_on_each_connection() {
+        for (lines, connections) in (1..13).flat_map(|lines| (1..13).map(move |count| (lines, count))) {
+            let requests = numbered(lines);
+            let mut rotation = Rotation::new(&requests, 0, 1, connections);
+            let (mut all, mut of_each) = (vec![0; lines], vec![vec![0; lines]; connections]);
+            for number in 0..2 * lines * connections {
+                let sent = line(rotation.next(Some(number as u64)));
+                all[sent] += 1;
+                of_each[number % connections][sent] += 1;
+                let (least, most) = (all.iter().min().unwrap(), all.iter().max().unwrap());
+                assert!(most - least <= 1, "{lines} lines, {connections} connections: {all:?}");
+            }
+            let each_twice = of_each.iter().flatten().all(|&count| count == 2);
+            assert!(each_twice, "{lines} lines, {connections} connections: {of_each:?}");
         }
     }
 
     #[test]
     fn without_numbers_each_thread_goes_through_the_whole_list_from_a_place_of_its_own_on() {
         let sent = |requests: &[Request], thread: usize, threads: usize, count: usize| -> Vec<usize> {
-            let mut rotation = Rotation::new(requests, thread, threads);
+            let mut rotation = Rotation::new(requests, thread, threads, 1);
             (0..count).map(|_| line(rotation.next(None))).collect()
         };
         let requests = numbered(5);

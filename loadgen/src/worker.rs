@@ -322,7 +322,7 @@ fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>>
                 None => Due::InTurns(Turns::new(alternation, server)),
             }
         }
-        (Dispatch::Fixed, None) => due(plan, place, plan.whole_connections),
+        (Dispatch::Fixed, None) => due(plan, place),
     };
     let connection = |number: usize| {
         let (server, place) = (number / plan.connections, plan.part.place(number % plan.connections));
@@ -340,9 +340,10 @@ fn connections(plan: &Plan, thread: usize, capture: bool) -> Vec<Connection<'_>>
     plan.connections_of(thread).map(connection).collect()
 }
 
-/// What is due in series `number` of `series`, over all parts, that share the rate.
-fn due(plan: &Plan, number: usize, series: usize) -> Due<'_> {
+/// What is due in the series of this number, of those of all parts that share the rate.
+fn due(plan: &Plan, number: usize) -> Due<'_> {
     let Pacing::ConstantThroughput { rate_rps, arrivals } = plan.pacing else { return Due::Always };
+    let series = plan.series();
     match (arrivals, &plan.steps) {
         (Arrivals::Uniform, None) => Due::Uniform(Uniform::new(rate_rps, series, plan.duration_ns)),
         (Arrivals::Uniform, Some(steps)) => Due::Stepped(steps, series as u64),

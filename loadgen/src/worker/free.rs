@@ -22,7 +22,7 @@ impl<'a> FreeConnections<'a> {
             Dispatch::Fixed => Self::Fixed(Agenda::with_room(connections)),
             Dispatch::Any => {
                 let number = plan.part.place(thread);
-                let requests = DueRequests::new(number, due(plan, number, plan.threads * plan.part.of));
+                let requests = DueRequests::new(number, due(plan, number));
                 Self::Any(SharedQueue::new(requests, plan.connections / plan.threads + 1))
             }
         }

@@ -53,12 +53,14 @@ impl<'a> Source<'a> {
             Some(script) => {
                 let request =
                     vec![Request::new(script.default_request()?).map_err(|problem| script.wrong(problem))?];
-                Some([(); 2].map(|()| Rotation::new(request.clone(), 0, 1)))
+                Some([(); 2].map(|()| Rotation::new(request.clone(), 0, 1, 1)))
             }
-            None => Some(
-                [0, 1]
-                    .map(|server| Rotation::new(&plan.requests[server], place, plan.threads * plan.part.of)),
-            ),
+            None => {
+                let threads = plan.threads * plan.part.of;
+                Some(
+                    [0, 1].map(|server| Rotation::new(&plan.requests[server], place, threads, plan.series())),
+                )
+            }
         };
         Ok(Self { script, fixed, latest: (Vec::new(), Batch::default()) })
     }
