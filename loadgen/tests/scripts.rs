@@ -284,7 +284,9 @@ fn errors_in_every_other_place_name_file_and_line_too() {
 
 #[test]
 fn of_a_script_that_fails_before_the_start_nothing_is_said_of_connections_that_are_not_open() {
-    let (run, _) = run("function delay() error('called') end", &["--closed", "-c8", "-t4"]);
+    let (_folder, path) = script("function delay() error('called') end");
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let run = loadgen(&["--closed", "-c8", "-t4", "-d500ms", "-s", &path, &server.url()]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(run.stderr.contains("script.lua:1: called"), "{}", run.stderr);
     assert!(!run.stderr.contains("were not open"), "{}", run.stderr);
