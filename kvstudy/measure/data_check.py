@@ -36,6 +36,7 @@ from kvstudy.measure.keys import key_of, value_of
 from kvstudy.measure.outcome import Answers
 from kvstudy.plan.run_plan import Configuration
 from kvstudy.plan.subject import SubjectSpec
+from kvstudy.plan.unique_keys import keys_skipped
 
 FILLED_SAMPLE = 200
 READ_BACK_S = 30.0
@@ -220,13 +221,27 @@ def _counted(subject: ReadableSubject, configuration: Configuration, answers: An
     found, key_count = subject.count_records(), configuration.workload_args["key_count"]
     if found is None:
         return None
-    acknowledged, most = (
-        min(count, key_count) for count in (answers.acknowledged, _perhaps_done(configuration, answers))
+    least, most = (
+        _keys_acknowledged(configuration, answers),
+        min(key_count, _perhaps_done(configuration, answers)),
     )
     unknown = (
         0 if configuration.head_start_bytes else max(0, found - most)
     )  # a head start has keys of its own
-    return DataCheck(acknowledged, max(0, acknowledged - found), unknown, acknowledged)
+    return DataCheck(least, max(0, least - found), unknown, least)
+
+
+def _keys_acknowledged(configuration: Configuration, answers: Answers) -> int:
+    """So many keys at least. The warm-up's are others where neither process comes to the end of its own; in a
+    closed loop one thread alone may do all of that."""
+    rate_rps, key_count = configuration.offered_rate_rps, configuration.workload_args["key_count"]
+    skipped = keys_skipped(
+        key_count, [(rate_rps, configuration.warm_up_s), (rate_rps, configuration.measured_s)]
+    )
+    threads = configuration.threads if rate_rps is None else 1
+    if answers.before * threads <= skipped and answers.acknowledged * threads <= key_count - skipped:
+        return answers.before + answers.acknowledged
+    return min(key_count, answers.acknowledged)
 
 
 def _perhaps_done(configuration: Configuration, answers: Answers) -> int:
