@@ -1,11 +1,12 @@
 //! The requests of a run that no script makes: one that is sent every time, or those of a list in turn.
 //!
-//! A list (`--targets`) has a request per line: method, URL or path, and the file of its body if it has one.
-//! At a uniform rate request m of the run, over all connections, has a line that follows from m, whoever sends
-//! it: all lines in turn, shifted by one where a connection would send the same lines again before it has sent
-//! the others. Where requests have no such numbers, in a closed loop, at random times and with two servers in
-//! turn, each thread goes through the whole list again and again, thread t of T from t/T of it on. So all
-//! lines are sent equally often, also where some connections or threads send more than others.
+//! A list (`--targets`) has a request per line: method, URL or path, and the file of its body if it has
+//! one. At a uniform rate request m of the run, over all connections, has a line that follows from m,
+//! whoever sends it: all lines in turn, shifted by one where a connection would send the same lines again
+//! before it has sent the others. Where requests have no such numbers, in a closed loop, at random times
+//! and with two servers in turn, each thread goes through the whole list again and again, thread t of T
+//! from t/T of it on. So all lines are sent equally often, also where some connections or threads send
+//! more than others.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
