@@ -40,6 +40,10 @@ from kvstudy.service_failure import is_interrupted
 
 MAIN = "reproduce"  # the experiment that `make reproduce` measures
 SATURATION = "saturation"  # the one that means to overload the service
+# What pages ask for by themselves, also in a project that has no file of it.
+OF_PAGES = frozenset(
+    {"instrument", "stall", "noise", "profile-cost", "generators", "wrk2", "workloads", "peers"}
+)
 ROWS_SHOWN = 40
 TALL_ROWS_SHOWN, TALL_ROWS_MAX = (
     10,
@@ -198,9 +202,9 @@ def experiments_tables(names: list[str], found: Tables) -> Tables:
 
 
 def _experiments() -> set[str]:
-    """Those that were measured, and those of ``experiments/``."""
+    """Those that were measured, those of ``experiments/``, and those of pages."""
     files = (project_root() / "experiments").glob("*.yaml")
-    return set(all_tables().runs["experiment"]) | {file.stem for file in files}
+    return OF_PAGES | set(all_tables().runs["experiment"]) | {file.stem for file in files}
 
 
 def _check_name(experiment: object) -> None:

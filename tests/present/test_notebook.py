@@ -1,5 +1,6 @@
 """The tables of a notebook's cells, and how a frame is shown."""
 
+import ast
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
@@ -239,6 +240,25 @@ def test_a_name_that_no_experiment_has_is_an_error_and_one_without_runs_is_none(
     with pytest.raises(KvstudyError, match="no such experiment: 'peerss'") as error:
         notebook.experiment_tables("peerss", found)
     assert error.value.hint == "did you mean peers?"
+
+
+def test_what_pages_ask_for_by_themselves_is_no_mistake_where_it_has_no_file(monkeypatch, tmp_path):
+    found = sample_tables(profiled=False)
+    monkeypatch.setattr(notebook, "all_tables", lambda: found)
+    monkeypatch.setattr(notebook, "project_root", lambda: tmp_path)
+    defaults = set()
+    for page in ("01-instrument", "10-peers"):
+        values = [node.value for node in ast.parse(code_cells(page)[0]).body if isinstance(node, ast.Assign)]
+        defaults |= {value for value in map(ast.literal_eval, values) if isinstance(value, str)}
+    assert defaults == notebook.OF_PAGES
+    assert notebook.experiments_tables(sorted(defaults), found).runs.empty
+    with pytest.raises(KvstudyError, match="no such experiment: 'handler'"):
+        notebook.experiment_tables("handler", found)
+
+
+def code_cells(page: str) -> list[str]:
+    cells = json.loads((Path(__file__).parents[2] / "notebooks" / f"{page}.ipynb").read_text())["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
 @pytest.mark.parametrize("experiment", [["wal"], 12, {}, True])

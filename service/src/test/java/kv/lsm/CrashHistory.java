@@ -108,15 +108,17 @@ final class CrashHistory {
         store.begin(new WriteBatch(writes)).await();
     }
 
-    /// What was written before a sync that began later is promised.
+    /// What was written before syncs of all logs that began later is promised. Each round of syncs has one for each
+    /// memtable at most, and the first may have begun before.
     private void waitForSync() {
         int before = history.size();
-        for (int i = 0; i < 2; i++) {
+        int ofRound = options.frozenMemtablesMax() + 1;
+        for (int i = 0; i < 2 * ofRound + 1; i++) {
             long syncs = store.metrics().walSyncs();
+            byte[] key = keys.next();
+            store.delete(key);
+            history.add(key, null);
             while (store.metrics().walSyncs() == syncs) {
-                byte[] key = keys.next();
-                store.delete(key);
-                history.add(key, null);
                 Thread.onSpinWait();
             }
         }
