@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 from dataclasses import replace
 from pathlib import Path
 
