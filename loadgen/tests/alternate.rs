@@ -71,9 +71,9 @@ fn each_slice_sends_its_requests_to_its_own_server_and_the_turns_are_abba() {
         to_b.lock().unwrap().push('B');
         answer()
     });
-    // 8 slices of 100 ms with 20 requests each, 200 ms apart, so that a late thread does not reach into the
+    // 8 slices of 100 ms with 20 requests each, 500 ms apart, so that a late thread does not reach into the
     // next.
-    let options = ["-R200", "-c3", "-t2", "-d2400ms", "--slice", "100ms", "--gap", "200ms"];
+    let options = ["-R200", "-c3", "-t2", "-d4800ms", "--slice", "100ms", "--gap", "500ms"];
     let second_url = format!("{}b?x", second.url());
     let run = alternate(&options, &first.url(), &second_url);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -88,10 +88,10 @@ fn each_slice_sends_its_requests_to_its_own_server_and_the_turns_are_abba() {
     }
     assert_eq!((first.requests(), second.requests()), (80, 80));
     assert_eq!(of_server(&run, "B")["url"], second_url.as_str());
-    // 20 in each of 8 slices, of which 100 of every 300 ms are slices.
+    // 20 in each of 8 slices, of which 100 of every 600 ms are slices.
     assert_eq!((run.count("sent"), run.count("unsent")), (160, 0));
     let offered = run.json["offered_rate_rps"].as_f64().unwrap();
-    assert!((offered - 160.0 / 2.4).abs() < 1e-6, "offered={offered}");
+    assert!((offered - 160.0 / 4.8).abs() < 1e-6, "offered={offered}");
     assert!(run.stdout.contains(&format!("@ {},{second_url}\n", first.url())), "{}", run.stdout);
 }
 
