@@ -28,6 +28,7 @@ LEAD = "lead"  # tag of the cell whose chart stands right under the answer; none
 _HEADS_MAX = 4
 _OF_PANDAS = re.compile(r'\s*<div>\s*(<style.*?</style>\s*)?<table [^>]*class="dataframe"', re.DOTALL)
 _HEADING = re.compile(r'<h([23]) id="([^"]*)">(.*?)<a class="anchor-link"', re.DOTALL)
+CONTENTS_LETTERS_MAX = 60
 
 
 @dataclass(frozen=True)
@@ -206,9 +207,15 @@ def _linked(html: str) -> str:
 
 
 def _contents(html: str) -> str:
-    items = [
-        f'<li><a href="#{anchor}">{re.sub(r"<[^>]+>", "", text).strip()}</a></li>'
+    """Without headings that are whole answers: these stand at the top of their page."""
+    headings = [
+        (anchor, re.sub(r"<[^>]+>", "", text).strip())
         for level, anchor, text in _HEADING.findall(html)
         if level == "2"
+    ]
+    items = [
+        f'<li><a href="#{anchor}">{text}</a></li>'
+        for anchor, text in headings
+        if len(text) <= CONTENTS_LETTERS_MAX
     ]
     return f"<ol>{''.join(items)}</ol>" if items else ""

@@ -180,3 +180,10 @@ def test_a_flame_graph_is_embedded_without_its_link_to_the_network():
     assert "Search frames" in html
     assert "localStorage" in html
     assert "aria-label=&#x27;Legend and keys&#x27;" in html
+
+
+def test_the_contents_name_headings_and_no_whole_answers():
+    answer = "kv-service answers faster than a peer in 5 of 8 decided comparisons, and slower in none"
+    html = page(new_markdown_cell(f"# Question?\n\n## Every slice pair\n\n## {answer}"))
+    (contents,) = re.findall(r"<ol>.*?</ol>", html)
+    assert "Every slice pair" in contents and answer not in contents and answer in html
