@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -12,8 +13,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import kv.Entries;
+import kv.Eventually;
 import kv.InMemory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -50,6 +53,21 @@ class StoreRepairTest {
         written.remove(key);
     }
 
+    /// Returns when the log of what was flushed is gone, too, which it soon is: copies of the store are the same ones
+    /// each time.
+    private void flush(Store store) throws IOException {
+        flush(store, original());
+    }
+
+    private static void flush(Store store, Path where) throws IOException {
+        List<String> flushed = files(where).entrySet().stream()
+                .filter(file -> file.getKey().endsWith(".log") && used(file.getValue()) > 0)
+                .map(Map.Entry::getKey)
+                .toList();
+        store.administration().flush(() -> false);
+        Eventually.holds(() -> flushed.stream().noneMatch(log -> Files.exists(where.resolve(log))));
+    }
+
     private void remember() throws IOException {
         had.putAll(files(original()));
     }
@@ -58,7 +76,11 @@ class StoreRepairTest {
         Map<String, byte[]> files = new TreeMap<>();
         try (Stream<Path> all = Files.list(folder)) {
             for (Path file : all.filter(Files::isRegularFile).toList()) {
-                files.put(file.getFileName().toString(), Files.readAllBytes(file));
+                try {
+                    files.put(file.getFileName().toString(), Files.readAllBytes(file));
+                } catch (NoSuchFileException deleted) {
+                    // the store, which is open, needs it no longer
+                }
             }
         }
         return files;
@@ -119,7 +141,7 @@ class StoreRepairTest {
                     put(store, "key-" + round + "-" + i, "value " + i);
                 }
                 if (round < 5) {
-                    store.administration().flush(() -> false);
+                    flush(store);
                 }
                 if (round % 2 == 1) {
                     store.administration().compact(() -> false);
@@ -147,17 +169,14 @@ class StoreRepairTest {
     void aTableThatTheManifestDoesNotNameIsKeptInTheFolderOfWhatWasLost() throws IOException {
         try (Store store = LsmStore.open(options(original()))) {
             put(store, "a", "1");
-            store.administration().flush(() -> false);
+            flush(store);
             remember();
             put(store, "b", "2");
-            store.administration().flush(() -> false);
+            flush(store);
             store.administration().compact(() -> false);
         }
         Map<String, byte[]> files = files(original());
-        String table = had.keySet().stream()
-                .filter(name -> name.endsWith(".table"))
-                .findFirst()
-                .orElseThrow();
+        String table = first(had, ".table", name -> true);
         files.put(table, had.get(table));
         String present = only(files, ".table", table);
         files.computeIfPresent(present, (name, content) -> flipped(content, content.length - 1));
@@ -168,11 +187,16 @@ class StoreRepairTest {
         assertThat(store.resolve(table)).doesNotExist();
     }
 
-    private static String only(Map<String, byte[]> files, String ending, String but) {
+    /// The first file of these with this ending that is one of `which`.
+    private static String first(Map<String, byte[]> files, String ending, Predicate<String> which) {
         return files.keySet().stream()
-                .filter(name -> name.endsWith(ending) && !name.equals(but))
+                .filter(name -> name.endsWith(ending) && which.test(name))
                 .findFirst()
                 .orElseThrow();
+    }
+
+    private static String only(Map<String, byte[]> files, String ending, String but) {
+        return first(files, ending, name -> !name.equals(but));
     }
 
     /// What a file system leaves that has lost their deletion.
@@ -183,15 +207,15 @@ class StoreRepairTest {
             put(store, "overwritten", "old");
             put(store, "deleted", "old");
             remember();
-            store.administration().flush(() -> false);
+            flush(store);
             remember();
             put(store, "overwritten", "new");
             delete(store, "deleted");
-            store.administration().flush(() -> false);
+            flush(store);
             store.administration().compact(() -> false);
             for (int i = 0; i < 3; i++) {
                 put(store, "later-" + i, "value");
-                store.administration().flush(() -> false);
+                flush(store);
             }
             put(store, "last", "value");
             last = files(original());
@@ -233,10 +257,10 @@ class StoreRepairTest {
         try (Store store = LsmStore.open(options(original()))) {
             put(store, "overwritten", "old");
             put(store, "deleted", "old");
-            store.administration().flush(() -> false);
+            flush(store);
             put(store, "overwritten", "new");
             delete(store, "deleted");
-            store.administration().flush(() -> false);
+            flush(store);
             put(store, "last", "value");
             last = files(original());
         }
@@ -262,16 +286,16 @@ class StoreRepairTest {
         try (Store store = LsmStore.open(options(original()))) {
             put(store, "overwritten", "old");
             put(store, "deleted", "old");
-            store.administration().flush(() -> false);
+            flush(store);
             put(store, "other", "1");
-            store.administration().flush(() -> false);
+            flush(store);
             remember();
             put(store, "overwritten", "new");
             delete(store, "deleted");
-            store.administration().flush(() -> false);
+            flush(store);
             Map<String, byte[]> flushed = files(original());
             store.put("missing".getBytes(), "1".getBytes());
-            store.administration().flush(() -> false);
+            flush(store);
             last = files(original());
             missing = newTable(last, flushed);
         }
@@ -292,10 +316,7 @@ class StoreRepairTest {
     }
 
     private static String newTable(Map<String, byte[]> after, Map<String, byte[]> before) {
-        return after.keySet().stream()
-                .filter(name -> name.endsWith(".table") && !before.containsKey(name))
-                .findFirst()
-                .orElseThrow();
+        return first(after, ".table", name -> !before.containsKey(name));
     }
 
     @Test
@@ -326,15 +347,12 @@ class StoreRepairTest {
             put(store, "overwritten", "old");
             put(store, "deleted", "old");
             remember();
-            store.administration().flush(() -> false);
+            flush(store);
             put(store, "overwritten", "new");
             delete(store, "deleted");
             last = files(original());
         }
-        String later = last.keySet().stream()
-                .filter(name -> name.endsWith(".log") && used(last.get(name)) > 0)
-                .findFirst()
-                .orElseThrow();
+        String later = first(last, ".log", name -> used(last.get(name)) > 0);
         last.keySet().removeIf(name -> name.endsWith(".table")); // as if the flush had never been
         last.put(FileNames.MANIFEST, had.get(FileNames.MANIFEST));
         last.put(FileNames.log(99), had.get(FileNames.log(1)));
@@ -364,7 +382,7 @@ class StoreRepairTest {
                 store.put(key.put(inside).array(), "1".getBytes());
                 store.put(other.getBytes(), "1".getBytes());
                 had.putAll(files(where));
-                store.administration().flush(() -> false);
+                flush(store, where);
                 flushed = files(where);
                 store.put("acknowledged".getBytes(), "1".getBytes());
                 last = files(where);
@@ -395,7 +413,7 @@ class StoreRepairTest {
         Map<String, byte[]> last;
         try (Store store = LsmStore.open(options(original()))) {
             put(store, "a", "1");
-            store.administration().flush(() -> false);
+            flush(store);
             put(store, "b", "2");
             last = files(original());
         }
@@ -435,11 +453,11 @@ class StoreRepairTest {
                     options(where).toBuilder().tableBytes(4 << 10).build();
             try (Store store = LsmStore.open(options)) {
                 put(store, "a", "1");
-                store.administration().flush(() -> false);
+                flush(store, where);
                 put(store, "b", "2");
                 put(store, "c", "3");
                 if (inLevel0) {
-                    store.administration().flush(() -> false);
+                    flush(store, where);
                 } else {
                     for (int i = 0; i < 40; i++) {
                         put(store, "d" + i, "x".repeat(500));
@@ -495,16 +513,13 @@ class StoreRepairTest {
         Map<String, byte[]> last;
         try (Store store = LsmStore.open(options(original()))) {
             put(store, "table", "1");
-            store.administration().flush(() -> false);
+            flush(store);
             for (int i = 0; i < 40; i++) {
                 put(store, "log-" + i, "x".repeat(100));
             }
             last = files(original());
         }
-        String log = last.keySet().stream()
-                .filter(name -> name.endsWith(".log") && used(last.get(name)) > 1_024)
-                .findFirst()
-                .orElseThrow();
+        String log = first(last, ".log", name -> used(last.get(name)) > 1_024);
         byte[] torn = last.get(log).clone();
         Arrays.fill(torn, 512, 1_024, (byte) 0); // a sector that was not written, before others that were
         last.put(log, torn);
@@ -527,7 +542,7 @@ class StoreRepairTest {
             put(store, "a", "1");
             remember();
             for (String key : List.of("b", "c")) {
-                store.administration().flush(() -> false);
+                flush(store);
                 put(store, key, "2");
             }
             last = files(original());
