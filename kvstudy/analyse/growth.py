@@ -227,8 +227,8 @@ def _valid(tables: Tables, growth: Growth) -> pd.DataFrame:
 
 
 def compared(tables: Tables) -> pd.DataFrame:
-    """COLUMNS, of all growths that were measured; ``before`` is the least work of which
-    runs are valid, ``after`` the most."""
+    """COLUMNS, of all growths that were measured; ``before`` is the least work of which runs are valid,
+    ``after`` the most."""
     parts = []
     for growth in growths():
         for line, (least, most), mine in _lines(tables, growth):

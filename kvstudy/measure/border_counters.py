@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from kvstudy.measure.kernel_counts import parent_of
 from kvstudy.plan.comparison import SIDES
 from kvstudy.subject.evidence.jvm import COMPILER_THREADS
 
@@ -256,8 +257,8 @@ def _session_of(pid: int) -> int | None:
 
 def _parent_of(pid: int) -> int | None:
     """None once it has ended."""
-    behind_name = _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
-    return int(behind_name[1]) if behind_name else None
+    stat = _read(f"/proc/{pid}/stat")
+    return parent_of(stat) if stat else None
 
 
 def _leads_session(pid: int) -> bool:

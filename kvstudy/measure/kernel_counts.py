@@ -256,6 +256,11 @@ def _fields(stat: bytes) -> list[bytes]:
     return stat.rpartition(b")")[2].split()
 
 
+def parent_of(stat: bytes) -> int:
+    """``stat``: of a process that has not ended."""
+    return int(_fields(stat)[_PARENT])
+
+
 def _cpu_s(stat: bytes, fields: tuple[int, ...]) -> float:
     values = _fields(stat)
     return sum(int(values[field]) for field in fields) / os.sysconf("SC_CLK_TCK")

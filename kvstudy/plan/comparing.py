@@ -28,10 +28,8 @@ COMPARABLE = frozenset(
     }
 )
 MEASURES = ("p50", "p90", "p99", "p99-slice", "p99.9", "mean", "cpu", "written", "rate")
-IN_A_CLOSED_LOOP = (
-    "cpu",
-    "rate",
-)  # of these the ones that a closed loop has; at a rate there are all but rate
+# Of these the ones that a closed loop has; at a rate there are all but rate.
+IN_A_CLOSED_LOOP = ("cpu", "rate")
 ProfilerEvent = Literal["cpu", "alloc", "lock", "wall"]
 
 

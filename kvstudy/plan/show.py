@@ -55,7 +55,7 @@ def plan_head(plan: Plan) -> list[str]:
     what = (
         f"{counted(len(plan.runs), 'line')} of a search"
         if experiment.search
-        else (counted(len(plan.runs), "run"))
+        else counted(len(plan.runs), "run")
     )
     lines = [
         f"{experiment.name}{preset}: {experiment.question}",

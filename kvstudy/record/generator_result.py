@@ -43,8 +43,8 @@ class GeneratorResult:
     ``own_lateness``: the generator's own part of the lateness; results of schema version 1 hold only the
     sends whose connection was free when they were due. ``achieved_rate_rps``: of the measured window; in
     version 1 all answers by the time of sending. ``answers``: all of them, by status. ``unanswered``:
-    measured requests that were due and got no answer; ``lower_bounds``: percentiles of the
-    response time that may be larger for these.
+    measured requests that were due and got no answer; ``lower_bounds``: percentiles of the response time that
+    may be larger for these.
     ``distorted_percentiles``: those of the response time of which the generator made too much.
     ``saturated_reason`` may name the connections without the generator being the limit. None: the generator
     does not say.
