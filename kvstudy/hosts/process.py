@@ -104,6 +104,14 @@ class OwnedProcess:
     def send(self, number: signal.Signals) -> None:
         self._signal(number)
 
+    def confine(self, cores: list[int]) -> None:
+        """Every thread of it runs on these cores from now on, and what they start. It has no children yet.
+
+        Goes over them until all are: one that was not yet confined may have started another meanwhile. A
+        process that has ended is left alone: whoever asks for its exit code says so."""
+        while any([_moved(int(thread), cores) for thread in _threads(self.pid)]):
+            pass
+
     def wait(self, timeout_s: float) -> bool:
         """True when it has ended within the time."""
         try:
@@ -174,6 +182,22 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 
             return False
         time.sleep(step_s)
     return True
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return []
+
+
+def _moved(thread: int, cores: list[int]) -> bool:
+    """Whether it could run elsewhere until now."""
+    with suppress(ProcessLookupError):
+        if os.sched_getaffinity(thread) != set(cores):
+            os.sched_setaffinity(thread, cores)
+            return True
+    return False
 
 
 @contextmanager

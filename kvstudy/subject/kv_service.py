@@ -106,6 +106,8 @@ class OurProgram:
             cores=place.cores,
             registered=place.registered,
             memory_bytes=None if place.filling else self.memory_bytes,
+            # On one core its start takes longer; how many cores it counts is in its flags.
+            starts_anywhere=bool(jvm.processors(place)),
         )
         return self._live(launched, place)
 

@@ -33,7 +33,7 @@ class Launched:
     stderr goes to ``log``. With ``ready_line`` stdout is read line by line, and ``announced`` is the first
     group of the first line that matches; without it stdout goes to the log too. ``memory_bytes``: it gets a
     memory group of so much, which goes when it ends. ``awaited``: in words, what is missing as long as it is
-    not ready.
+    not ready. ``starts_anywhere``: it is confined to its cores when it is ready, not before.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Launched:
         ready_timeout_s: float = READY_TIMEOUT_S,
         awaited: str = "",
         memory_bytes: int | None = None,
+        starts_anywhere: bool = False,
     ):
         self.command = command
         self.announced: str | None = None
@@ -58,7 +59,7 @@ class Launched:
         self._ready_line = ready_line
         self._group = _group_of(memory_bytes)
         try:
-            self._process = self._started(cores, registered, environment, folder)
+            self._process = self._started(None if starts_anywhere else cores, registered, environment, folder)
         except BaseException as error:
             self._leave_group()
             if isinstance(error, OSError):
@@ -93,6 +94,8 @@ class Launched:
                 raise RunFailed(
                     f"service was not ready in time: timeout={ready_timeout_s:g}s: {last}{self.last_words()}"
                 )
+            if starts_anywhere and cores:
+                self._process.confine(cores)
         except BaseException:
             self._process.stop(timeout_s=2)
             self._leave_group()

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -123,6 +124,46 @@ def test_process_starts_on_its_cores_and_its_creator_keeps_his(tmp_path):
         assert os.sched_getaffinity(0) == before
     finally:
         process.stop()
+
+
+ENDLESS_THREADS = """
+import threading, time
+def follow(left=10_000):
+    if left:
+        threading.Thread(target=follow, args=(left - 1,), daemon=True).start()
+    time.sleep(0.05)
+for _ in range(4):
+    follow()
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_confined_process_has_no_thread_elsewhere_though_threads_go_on_starting_threads(tmp_path):
+    cores = sorted(os.sched_getaffinity(0))
+    process = OwnedProcess(
+        [sys.executable, "-c", ENDLESS_THREADS], stderr_path=tmp_path / "log", stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == b"begun\n"
+        process.confine(cores[-1:])
+        seen = set()
+        for _ in range(20):
+            for thread in psutil.Process(process.pid).threads():
+                with suppress(ProcessLookupError):
+                    assert os.sched_getaffinity(thread.id) == {cores[-1]}
+                    seen.add(thread.id)
+            time.sleep(0.01)
+        assert len(seen) > 10, "threads that began after it was confined"
+    finally:
+        process.stop()
+
+
+def test_a_process_that_has_ended_is_not_confined_and_that_is_no_error(tmp_path):
+    process = OwnedProcess(["true"], stderr_path=tmp_path / "log")
+    assert process.wait(5)
+    process.confine([0])
+    assert process.stop() == 0
 
 
 def test_command_is_written_one_argument_per_line_with_what_was_set():
