@@ -6,6 +6,7 @@ says in one line what went wrong, and ``ends`` whose doing it was.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -195,7 +196,12 @@ class DuetStation(BaseStation):
         return self._ends
 
     def evidence(self) -> dict[str, Evidence]:
-        return {side: one.live.evidence() for side, one in self._live.items() if not one.is_gone}
+        """Of both at once: each waits for a JVM that prints its recording."""
+        with ThreadPoolExecutor() as threads:
+            found = {
+                side: threads.submit(one.live.evidence) for side, one in self._live.items() if not one.is_gone
+            }
+        return {side: evidence.result() for side, evidence in found.items()}
 
     # ---- the generator's -------------------------------------------------------------------------------
 
