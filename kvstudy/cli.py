@@ -50,7 +50,8 @@ ONLY = click.option(
     "--only",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Only runs with this value of a factor; may be given several times.",
+    help="Only runs with this value of a factor. Given several times, values of one key are alternatives, "
+    "and all keys must fit.",
 )
 
 
@@ -194,7 +195,8 @@ GENERATORS = click.option(
 @click.option(
     "--resume",
     is_flag=True,
-    help="Keep sealed runs of the same configuration and build; run what is missing.",
+    help="Keep sealed runs of the same configuration, label, script, JDK and programs on this machine; run "
+    "what is missing.",
 )
 @click.option(
     "--retries",
