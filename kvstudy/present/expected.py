@@ -86,7 +86,7 @@ def _past(tables: Tables) -> str:
     lost, few = int(sure["saturation_rps"].notna().sum()), len(found) - len(sure)
     why = TOO_FEW.replace(" a side", " at a rate") if few else "no run says whether its rate was held"
     if sure.empty:
-        return f"Whether an offered rate was past a saturation point nobody can tell: {why}."
+        return f"Cannot tell whether an offered rate was past a saturation point: {why}."
     unsure = f" Of {few} of {len(found)} combinations the runs cannot tell: {why}." if few else ""
     if not lost:
         return f"No offered rate was past a saturation point, so what happens there was not tested.{unsure}"

@@ -88,14 +88,15 @@ def test_what_lies_past_the_saturation_point_is_called_no_claim():
 
 def test_from_three_runs_at_a_rate_nobody_can_tell_whether_it_was_too_much():
     text = expected.neighbouring_rates(at_two_rates(1.0, repeats=3, rates=(1000.0, 16000.0))).data
-    assert "nobody can tell: fewer than 5 runs at a rate." in text and "did not hold" not in text
+    assert "Cannot tell whether an offered rate was past a saturation point: fewer than 5 runs at a rate." in text
+    assert "did not hold" not in text
 
 
 def test_where_no_run_says_whether_its_rate_was_held_no_rate_is_said_to_be_below_a_saturation_point():
     tables = at_two_rates(1.0)
     for found in (failed(tables, tables.runs["run_id"], "answers_expected"), empty_tables()):
         text = expected.neighbouring_rates(found).data
-        assert "nobody can tell: no run says whether its rate was held." in text
+        assert "past a saturation point: no run says whether its rate was held." in text
         assert "No offered rate" not in text
 
 
