@@ -542,7 +542,7 @@ def hosts_up(file: Path) -> None:
 @hosts.command("down")
 @HOSTS_FILE
 def hosts_down(file: Path) -> None:
-    """Take it down; nothing of it is left running."""
+    """Take the cluster down; nothing of it is left running."""
     from kvstudy.hosts.cluster import down
     from kvstudy.project import work_root
 
