@@ -17,6 +17,7 @@ from kvstudy.errors import ToolMissing
 from kvstudy.hosts import memory_group
 from kvstudy.measure import awake, limits, steadiness
 from kvstudy.measure.build import CARGO_HINT
+from kvstudy.measure.pinning import CORES_MIN, CORES_MIN_APART
 from kvstudy.project import (
     empty_server_jar,
     jfr_converter_jar,
@@ -237,14 +238,14 @@ def _perf_settings() -> list[Check]:
 
 def _cores() -> Check:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if cores >= 4:
+    if cores >= CORES_MIN:
         return Check("cores", OK, f"{cores}: service and generator get cores of their own")
+    apart = ", but in duets and where an experiment says cores: apart" if cores >= CORES_MIN_APART else ""
     return Check(
         "cores",
         WARN,
-        f"{cores}: service and generator share them, so they take time from each other (unless an experiment "
-        "says cores: apart)",
-        "4 or more cores; numbers from here compare with each other only",
+        f"{cores}: service and generator take time from each other{apart}",
+        f"{CORES_MIN} or more cores; numbers from here compare with each other only",
     )
 
 

@@ -165,3 +165,18 @@ def test_a_place_of_the_stores_that_cannot_be_written_is_a_line_and_no_end_of_th
         doctor.MISSING,
         f"{tmp_path / 'data' / 'work'} cannot be written: permission denied",
     )
+
+
+@pytest.mark.parametrize(
+    ("cores", "verdict", "told"),
+    [
+        (1, doctor.WARN, "1: service and generator take time from each other"),
+        (2, doctor.WARN, "2: service and generator take time from each other, but in duets and where an"),
+        (4, doctor.OK, "4: service and generator get cores of their own"),
+    ],
+)
+def test_cores_are_said_to_be_shared_only_by_what_shares_them(monkeypatch, cores, verdict, told):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(cores)))
+    check = doctor._cores()
+    assert check.verdict == verdict and check.observed.startswith(told)
+    assert ("cores: apart" in check.observed) == (cores == 2)
