@@ -175,7 +175,7 @@ GENERATORS = click.option(
     default=1,
     show_default=True,
     metavar="N",
-    help="With --hosts: so many hosts make the load of a run, or of a duet, together.",
+    help="With --hosts: how many hosts make the load of a run, or of a duet, together.",
 )
 
 
@@ -214,7 +214,7 @@ GENERATORS = click.option(
     show_default=True,
     metavar="TIME",
     help="Let runs wait until other programs and the machine's host leave the CPU alone; all of them "
-    "together at most so long: 90s, 30m.",
+    "together at most this long: 90s, 30m.",
 )
 def run(
     files: tuple[Path, ...],

@@ -116,9 +116,9 @@ final class Arguments {
                 paramLabel = "MS",
                 defaultValue = "0",
                 description = {
-                    "Logs each request that takes so many milliseconds or longer, with what it waited for; 0 "
+                    "Logs each request that takes this many milliseconds or longer, with what it waited for; 0 "
                             + "for none. Default: ${DEFAULT-VALUE}.",
-                    "Costs a request a reading of the clock and two calls of the system, twice that with another "
+                    "Costs a request a reading of the clock and two system calls, twice that with another "
                             + "thread. At most 10 lines a second; the next says how many were left out."
                 })
         int slowRequestMillis;
@@ -284,7 +284,7 @@ final class Arguments {
                 names = "--idle-timeout-ms",
                 paramLabel = "MS",
                 defaultValue = "60000",
-                description = "A connection on which nothing moves for so many milliseconds is closed. Default: "
+                description = "A connection on which nothing moves for this many milliseconds is closed. Default: "
                         + "${DEFAULT-VALUE}.")
         int idleTimeoutMillis;
 
