@@ -93,7 +93,7 @@ def _refuse_together(option: str, *others: str) -> None:
 def commands(context: click.Context, debug: bool) -> None:
     """A performance study of a key-value service that anyone can run again.
 
-    Ends with 0 if all went well, 1 if something failed, a single run too, 2 where the input is wrong, and 130
+    Ends with 0 if all went well, 1 if anything failed, as a single run, 2 where the input is wrong, and 130
     if it was interrupted.
     """
     context.obj = {"debug": debug}
@@ -745,7 +745,9 @@ def new(
     get: str | None,
     replace: bool,
 ) -> None:
-    """Write an experiment for a service of your own, experiments/NAME.yaml, and try it once."""
+    """Write an experiment for a service of your own, experiments/NAME.yaml, and try it once.
+
+    Give what starts it, --command, or where it runs already, --url."""
     from kvstudy.measure.new import try_service, write
 
     _refuse_together("url", "ready")
