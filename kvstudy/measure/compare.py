@@ -37,6 +37,7 @@ from kvstudy.measure.duet_table import MEASURE_NAMES, nothing_to_come, outcome_o
 from kvstudy.measure.execute import clear_up, fills_needed
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.generator import expected_statuses, script_path
+from kvstudy.measure.giving_up import FailuresInARow
 from kvstudy.measure.on_hosts import crews_on, duet_station_there, over_a_network
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk
@@ -50,9 +51,7 @@ from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import DUET, SCHEMA_VERSION, SealedRun, known_runs
 from kvstudy.units import format_duration
 
-# When so many launches fail one after the other, the next ones will too.
 PROFILES_TRIED = 2  # a launch each: a machine that was busy for once refuses a profiler once
-FAILURES_IN_A_ROW_MAX = 3
 PAIRS_LEAST = 1 + ROUNDS_MIN  # of which a launch gives a value: the first does not count
 FOR_BOTH = " for both sides"
 LESS_DISK = "free some space, or choose fewer records, a lower rate or fewer slices"
@@ -110,6 +109,8 @@ def compare(
         runs = runs_of(comparison)
         artifacts = Artifacts.needed_by(runs, root)
         clear_up(session, root, comparison.experiment.name)
+        if not hosts:
+            chosen_ports(comparison.experiment.port)
         fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
         if not hosts:
             needed = fills_needed([store_of(comparison, side) for side in SIDES], fills)
@@ -167,7 +168,7 @@ def compare(
 
 def _launches(duet: DuetInProgress, bench: DuetBench, within_s: float, progress: DuetProgress) -> None:
     kept_s = [launch_duration_s(run) for run in duet.launches]
-    begun, failures_in_a_row = time.monotonic() - sum(kept_s), 0
+    begun, failures = time.monotonic() - sum(kept_s), FailuresInARow("launch")
     took_s, unprofiled_s = duet.comparison.launch_s, []
     most = duet.comparison.comparing.launches
     while not (over := nothing_to_come(duet.found, duet.comparison.comparing.until)):
@@ -197,19 +198,13 @@ def _launches(duet: DuetInProgress, bench: DuetBench, within_s: float, progress:
             took_s = statistics.median(unprofiled_s)
         duet.launches.append(run)
         failed = run.facts["outcome"] != "completed"
-        failures_in_a_row = failures_in_a_row + 1 if failed else 0
         progress.say(
             f"launch {number}: {outcome_of(duet.found, run)}; "
             f"{format_duration(round(time.monotonic() - begun))} of {format_duration(within_s)} gone"
         )
         for line in [] if failed else progress_lines(duet.found, took_s):
             progress.say(line)
-        if failures_in_a_row == FAILURES_IN_A_ROW_MAX:
-            raise KvstudyError(
-                f"{failures_in_a_row} launches in a row failed, the last one: "
-                f"{run.facts['outcome'].removeprefix('failed: ')}",
-                f"see {run.path}; mend it and run the same command with --resume",
-            )
+        failures.note(run)
     duet.over = over
 
 
@@ -328,7 +323,6 @@ def loaded_by_several(comparison: Comparison, generators: int) -> Comparison:
 
 def check_here(comparison: Comparison, root: Path) -> list[str]:
     """Notes. KvstudyError when both sides cannot be on this machine."""
-    chosen_ports(comparison.experiment.port)
     check_memory(comparison)
     pinning(1, comparison.experiment.cores)
     note = awake.note(comparison.experiment.awake)

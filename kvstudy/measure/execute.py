@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kvstudy.disturbance import disturbance
-from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.errors import ExperimentError
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.local import LocalHost
@@ -24,7 +24,7 @@ from kvstudy.measure import awake, limits, resumed, verdict_line
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, local_crew, local_member
 from kvstudy.measure.fill import FILLED, Fills
-from kvstudy.measure.generator import is_of_script, script_path
+from kvstudy.measure.giving_up import FailuresInARow
 from kvstudy.measure.on_hosts import crews_on, over_a_network
 from kvstudy.measure.pinning import pinning
 from kvstudy.measure.preconditions import check_disk, check_port
@@ -49,9 +49,6 @@ from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun, partial_runs
 from kvstudy.service_failure import is_under_load
 from kvstudy.units import counted
-
-# When so many runs fail one after the other, the next ones will too.
-FAILURES_IN_A_ROW_MAX = 3
 
 
 @dataclass
@@ -299,7 +296,7 @@ def _run_all(whole: Plan, runs: list[PlannedRun], bench: Bench, result: Result, 
 
 
 def _run_each(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
-    failures_in_a_row = 0
+    failures = FailuresInARow("run")
     for planned in runs:
         bench.crew.ready()
         bench.progress.begin(planned)
@@ -307,16 +304,7 @@ def _run_each(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
         outcome = run.facts["outcome"]
         (result.sealed if outcome == "completed" else result.failed).append(run)
         bench.progress.end(planned, result.judge(run) if outcome == "completed" else outcome)
-        failures_in_a_row = failures_in_a_row + 1 if outcome != "completed" else 0
-        of_script = is_of_script(outcome, script_path(planned.configuration, workloads_root(bench.root)))
-        if of_script or failures_in_a_row == FAILURES_IN_A_ROW_MAX:
-            which = (
-                "a script failed" if of_script else f"{failures_in_a_row} runs in a row failed, the last one"
-            )
-            raise KvstudyError(
-                f"{which}: {outcome.removeprefix('failed: ')}",
-                f"see {run.path}; mend it and run the same command with --resume",
-            )
+        failures.note(run)
 
 
 def _sealed_with_these_programs(

@@ -163,11 +163,6 @@ def script_path(configuration: Configuration, workloads: Path) -> Path:
     )
 
 
-def is_of_script(outcome: str, script: Path) -> bool:
-    """Whether a run failed by a mistake in its script, which every other run of it meets too."""
-    return re.search(rf"generator failed: exit 1: [^:]*{re.escape(script.name)}:\d+: ", outcome) is not None
-
-
 def slowest_count(configuration: Configuration) -> int:
     """How many of a run's answers loadgen keeps one by one."""
     if configuration.closed_loop:

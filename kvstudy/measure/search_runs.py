@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kvstudy.disturbance import disturbance
+from kvstudy.measure.giving_up import check_script
 from kvstudy.measure.run import Bench, Run
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.objective import Answer, Search
@@ -134,6 +135,7 @@ class _Trials:
                 planned,
                 f"{answer.value}: {note}" if run.facts["outcome"] == "completed" else run.facts["outcome"],
             )
+            check_script(run)
             if answer is not Answer.UNKNOWN or left == 0 or not disturbance(run.machine.get("load_during")):
                 break
             self._result.again += 1
