@@ -15,6 +15,7 @@ from kvstudy.errors import KvstudyError, RunFailed
 from kvstudy.hosts.memory_group import forget_pages
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
+from kvstudy.measure.preconditions import check_port
 from kvstudy.plan.comparison import SIDES, Comparison, Launch
 from kvstudy.plan.run_plan import Configuration, fill_identity
 from kvstudy.record.duet import side_file
@@ -198,18 +199,11 @@ def _nameless(one: Configuration) -> dict:
 
 
 def chosen_ports(asked: int, address: str = LOOPBACK) -> tuple[int, int]:
-    """Two free ones; of a port that the experiment names, that one and the next. KvstudyError when one is
+    """Two free ones; of a port that the experiment names, that one and the next. InputError when one is
     taken."""
     if asked:
         for port in (asked, asked + 1):
-            try:
-                socket.create_server((address, port)).close()
-            except OSError as error:
-                raise KvstudyError(
-                    f"port {port} cannot be used: {os.strerror(error.errno or 0).lower()}: two sides "
-                    f"need ports {asked} and {asked + 1}",
-                    "choose another one, or port: 0, which takes free ones",
-                ) from error
+            check_port(port, address, f": two sides need ports {asked} and {asked + 1}")
         return asked, asked + 1
     with socket.create_server((address, 0)) as one, socket.create_server((address, 0)) as other:
         return one.getsockname()[1], other.getsockname()[1]

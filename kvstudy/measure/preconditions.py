@@ -6,7 +6,7 @@ import shutil
 import socket
 from pathlib import Path
 
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import InputError, KvstudyError
 from kvstudy.subject.protocol import LOOPBACK
 from kvstudy.units import format_bytes
 
@@ -24,9 +24,9 @@ def check_disk(folder: Path, needed_bytes: int, hint: str = LESS_DISK, what: str
         )
 
 
-def check_port(port: int, address: str = LOOPBACK) -> None:
+def check_port(port: int, address: str = LOOPBACK, what: str = "") -> None:
     """Once, before the first run, for all of them would fail; what a killed measurement left on it has been
-    ended by then."""
+    ended by then. InputError says ``what`` needs it."""
     if port == 0:
         return
     try:
@@ -37,6 +37,6 @@ def check_port(port: int, address: str = LOOPBACK) -> None:
             if error.errno == errno.EADDRINUSE
             else f"cannot be used: {(error.strerror or str(error)).lower()}"
         )
-        raise KvstudyError(
-            f"port {port} {why}", "choose another one, or port: 0, which takes a free one"
+        raise InputError(
+            f"port {port} {why}{what}", "choose another one, or port: 0, which takes a free one"
         ) from error

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstudy.building import is_up_to_date, noted, run_build
-from kvstudy.errors import KvstudyError, ToolMissing
+from kvstudy.errors import InputError, KvstudyError, ToolMissing
 from kvstudy.project import empty_server_jar, jfr_converter_jar, profiler_library, service_jar, work_root
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.subject.kv_service import jar_digest
@@ -117,7 +117,7 @@ def _of_jar(name: str, root: Path, builds: Path) -> Build:
     try:
         digest = jar_digest(root / name)
     except (OSError, zipfile.BadZipFile) as error:
-        raise KvstudyError(f"not a jar: {name}: {str(error).lower()}", JAR_HINT) from error
+        raise InputError(f"not a jar: {name}: {str(error).lower()}", JAR_HINT) from error
     folder = builds / f"prebuilt-{digest}"
     with _alone(folder.with_suffix(".lock")):
         if not (folder / JAR).is_file():
@@ -127,7 +127,7 @@ def _of_jar(name: str, root: Path, builds: Path) -> Build:
 
 def _check_jar(name: str, root: Path) -> None:
     if not (root / name).is_file():
-        raise KvstudyError(f"no such jar: {name}", JAR_HINT)
+        raise InputError(f"no such jar: {name}", JAR_HINT)
 
 
 def _build_tree(revision: str, commit: str, tree: str, root: Path, folder: Path) -> None:
@@ -183,7 +183,7 @@ def _keep(jar: Path, folder: Path, facts: dict) -> None:
 
 
 def check_revisions(revisions: Iterable[str], root: Path) -> None:
-    """KvstudyError for the first that nobody can build; asked before the first of several is built."""
+    """InputError for the first that there is not; asked before the first of several is built."""
     for revision in revisions:
         if revision.endswith(JAR_ENDING):
             _check_jar(revision, root)
@@ -208,15 +208,13 @@ def _commit_and_tree(revision: str, root: Path) -> tuple[str, str]:
         else _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     )
     if not commit:
-        raise KvstudyError(
+        raise InputError(
             f"no such revision: {revision}",
             "a branch, a tag or a commit that `git log` shows; . is the checkout as it is",
         )
     tree = _git(root, "rev-parse", "--verify", "--quiet", f"{commit}:{_prefix(root)}service")
     if not tree:
-        raise KvstudyError(
-            f"revision has no service to build: {revision} ({commit[:12]}): no folder service/"
-        )
+        raise InputError(f"revision has no service to build: {revision} ({commit[:12]}): no folder service/")
     return commit, tree
 
 

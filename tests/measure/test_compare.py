@@ -679,10 +679,9 @@ def test_a_port_that_one_side_needs_and_another_program_has_is_told(project, mon
     with server_with_a_free_port_below() as taken:
         port = taken.getsockname()[1]
         for asked in (port, port - 1):
-            assert exit_code_of(["compare", str(experiment(project, **EMPTY_SIDES, port=asked))]) == 1
+            assert exit_code_of(["compare", str(experiment(project, **EMPTY_SIDES, port=asked))]) == 2
             assert (
-                f"port {port} cannot be used: address already in use: two sides need ports {asked} and "
-                f"{asked + 1}"
+                f"port {port} is in use: two sides need ports {asked} and {asked + 1}\n"
             ) in capsys.readouterr().err
 
 
@@ -722,4 +721,4 @@ def test_two_builds_of_a_repository_are_compared_by_their_names(project):
     jars = {run.text(f"service-{side}.cmd").split("-jar\n")[1].splitlines()[0] for side in SIDES}
     assert len(jars) == 1 and "/data/work/builds/checkout-" in jars.pop()
     code, _, err = project.finished(project.kvstudy("compare", path, "--builds", "mian", "."))
-    assert code == 1 and "no such revision: mian" in err
+    assert code == 2 and "no such revision: mian" in err

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from trial import trial
 
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import InputError
 from kvstudy.measure import compare, side_by_side
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.execute import _sealed_with_these_programs, disk_needed
@@ -27,7 +27,7 @@ from run_maker import RunMaker
 def test_a_port_in_use_is_named_before_anything_starts():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(KvstudyError) as refused:
+        with pytest.raises(InputError) as refused:
             check_port(port)
     assert (
         str(refused.value)

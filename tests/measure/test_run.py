@@ -179,7 +179,7 @@ def test_port_in_use_is_said_in_one_line(project):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, _, err = project.finished(project.kvstudy("run", project.experiment(port=port)))
-    assert code == 1
+    assert code == 2
     assert err.splitlines()[-2:] == [
         f"kvstudy: port {port} is in use",
         "  choose another one, or port: 0, which takes a free one",
