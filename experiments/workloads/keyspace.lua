@@ -105,13 +105,10 @@ local function cut(method, options, body)
   local option = string.lower(method) .. "_path"
   check(before, "a path must hold {key}: " .. option .. "=" .. options[option])
   local text = wrk.format(method, before .. mark .. behind, nil, body and (mark .. body))
-  local first_from, first_to = string.find(text, mark, 1, true)
-  local second_from, second_to = string.find(text, mark, first_to + 1, true)
-  if body then
-    return string.sub(text, 1, first_from - 1), string.sub(text, first_to + 1, second_from - 1),
-    string.sub(text, second_to + 1)
-  end
-  return string.sub(text, 1, first_from - 1), string.sub(text, first_to + 1)
+  local head = #method + 1 + #before -- by lengths: a path may hold any letters
+  local rest = head + #mark
+  if not body then return string.sub(text, 1, head), string.sub(text, rest + 1) end
+  return string.sub(text, 1, head), string.sub(text, rest + 1, -1 - #mark - #body), string.sub(text, -#body)
 end
 
 -- A function from key to a whole PUT request.

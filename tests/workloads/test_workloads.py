@@ -109,6 +109,15 @@ def test_a_value_has_the_length_asked_for_and_begins_with_its_key(server, worklo
         assert body.startswith(key.encode() + b" ")
 
 
+@pytest.mark.parametrize("before", ["K", "K" * 40, "%25"])
+@pytest.mark.parametrize("workload", ["put", "get"])
+def test_a_key_stands_where_its_path_says_whatever_letters_stand_around_it(server, workload, before):
+    path = f"/v0/entity?id={before}{{key}}K"
+    for _, key, body in send(server, workload, "key_count=1000", f"put_path={path}", f"get_path={path}"):
+        sent = re.fullmatch(rf"{before.replace('%25', '%')}(k\d{{15}})K", key)
+        assert sent and (workload == "get" or body.startswith(f"{sent[1]} ".encode()))
+
+
 @pytest.mark.parametrize("workload", ["unique_put", "unique_get"])
 @pytest.mark.parametrize("key_count", [1000, 1001, 100_000])
 def test_unique_means_unique_over_all_threads(server, workload, key_count):
