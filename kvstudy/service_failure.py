@@ -10,8 +10,9 @@ INTERRUPTED = "failed: interrupted"
 # Over a network it is said of which host: ``host a: service died …``.
 _FAILED = r"failed: (?:host \S+: )?"
 _NEVER_STARTED = r"cannot (be started|be given its file|have its port|be limited to its memory)"
+_NOT_WRITTEN = "fill lost records|(fill|head start) was not over in time"
 _OF_SERVICE = re.compile(
-    rf"{_FAILED}(service (?!{_NEVER_STARTED})|fill lost records|filled store did not come|"
+    rf"{_FAILED}(service (?!{_NEVER_STARTED})|{_NOT_WRITTEN}|filled store did not come|"
     r"restored store did not come|records cannot be counted|"
     r"data check could not read back|generator got no answer)"
 )
@@ -19,7 +20,7 @@ _BEFORE_LOAD = re.compile(
     rf"{_FAILED}(service is not there|service was not ready in time|service (ended|was killed) before it was|"
     r"service ended when it was ready|service (died|was killed) during (fill|POST /v0/admin)|"
     r"service does not answer: POST /v0/admin|service cannot be asked whether it rests|"
-    r"fill lost records|filled store did not come|restored store did not come|records cannot be counted)"
+    rf"{_NOT_WRITTEN}|filled store did not come|restored store did not come|records cannot be counted)"
 )
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from kvstudy.subject.protocol import LiveSubject, Place
 
 FILL_CONNECTIONS = 16
 FILL_THREADS = 2
-RECORDS_PER_S_MIN = 2000
+LEAST_S, RECORDS_PER_S_MIN = 60, 2000  # so long a fill may take, and longer by so much
 RECORDS_AT_REST_PER_S = 100_000  # that compaction merges at least, once nothing is written any more
 FILLED = "filled.json"
 PIECE_BYTES = 128 << 10  # of a table's data, as SSTableWriter writes it
@@ -91,17 +92,19 @@ class Fills:
     def write(self, configuration: Configuration, subject: LiveSubject, log: Path) -> None:
         """Into a subject that runs: all of the fill's records."""
         fill = configuration.fill
-        command = writer_command(
+        write_records(
             self._artifacts.loadgen,
             self._workloads,
             configuration.spec,
-            subject.url,
+            subject,
             fill["records"],
+            "fill",
+            log,
+            self._registered,
             key_count=fill["records"],
             key_bytes=fill["key_bytes"],
             value_bytes=fill["value_bytes"],
         )
-        written(command, subject, "fill", log, self._registered)
 
     def _fill(self, configuration: Configuration, folder: Path) -> None:
         """The subject is started on an empty folder, written to, counted where it can say that, left to come
@@ -139,18 +142,26 @@ class Fills:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def writer_command(
-    loadgen: Path, workloads: Path, spec: SubjectSpec, url: str, writes: int, **arguments: int
-) -> list[str]:
-    """loadgen's argv that sends so many writes as fast as they are answered, and then ends. ``arguments``: of
-    workloads/fill.lua."""
-    length_s = 60 + writes // RECORDS_PER_S_MIN
+def write_records(
+    loadgen: Path,
+    workloads: Path,
+    spec: SubjectSpec,
+    subject: LiveSubject,
+    writes: int,
+    phase: str,
+    log: Path,
+    registered: Callable[[int, bool], None],
+    **arguments: int,
+) -> None:
+    """So many writes, as fast as they are answered. RunFailed when loadgen or the subject fails, or not all
+    were answered in the time that a slow service has for them. ``arguments``: of workloads/fill.lua."""
+    length_s = LEAST_S + writes // RECORDS_PER_S_MIN
     statuses = ",".join(map(str, spec.statuses_of("PUT")))
     given = (
         arguments | {"writes": writes, "threads": FILL_THREADS, "put_status": statuses} | path_arguments(spec)
     )
     words = [f"{name}={value}" for name, value in given.items()]
-    return [
+    command = [
         str(loadgen),
         "--closed",
         "-c",
@@ -167,16 +178,11 @@ def writer_command(
         "30s",
         "-s",
         str(workloads / FILL),
-        url,
+        subject.url,
         "--",
         *words,
     ]
-
-
-def written(
-    command: list[str], subject: LiveSubject, phase: str, log: Path, registered: Callable[[int, bool], None]
-) -> None:
-    """Runs ``command`` to its end. RunFailed when it, or the subject, fails."""
+    begun = time.monotonic()
     generator = OwnedProcess(command, stderr_path=log, registered=registered)
     try:
         while not generator.wait(0.1):
@@ -184,6 +190,11 @@ def written(
     finally:
         code = generator.stop(timeout_s=2)
     check_exit("loadgen", code, log)
+    if time.monotonic() - begun >= length_s:  # else the script has ended it when all were acknowledged
+        raise RunFailed(
+            f"{phase} was not over in time: writes={writes} time={length_s}s",
+            "write fewer records: the service takes fewer than that in this time",
+        )
 
 
 def _note(marker: Path, facts: dict) -> None:

@@ -8,7 +8,7 @@ compact at the same moments, and nothing tells a compaction from whatever else c
 from collections.abc import Callable
 from pathlib import Path
 
-from kvstudy.measure.fill import writer_command, written
+from kvstudy.measure.fill import write_records
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.subject.protocol import LiveSubject
 
@@ -26,16 +26,18 @@ def head_start(
     writes, arguments = planned.head_start_writes, planned.configuration.workload_args
     first = arguments["key_count"] if planned.configuration.workload == "unique_put" else 0
     count = writes if first else arguments["key_count"]
-    command = writer_command(
+    write_records(
         loadgen,
         workloads,
         planned.configuration.spec,
-        subject.url,
+        subject,
         writes,
+        "head start",
+        log,
+        registered,
         key_count=count,
         first_key=first,
         key_bytes=arguments["key_bytes"],
         value_bytes=arguments["value_bytes"],
     )
-    written(command, subject, "head start", log, registered)
     return writes

@@ -16,6 +16,7 @@ from kvstudy.plan.subject import SubjectSpec
 from kvstudy.project import service_jar
 from kvstudy.record import process_series
 from kvstudy.record.run_folder import sealed_runs
+from kvstudy.service_failure import is_of_service, is_under_load
 from kvstudy.subject.command import Command
 from kvstudy.subject.jdk import find_jdk
 from kvstudy.subject.protocol import Place
@@ -100,6 +101,16 @@ def test_a_foreign_service_that_answers_500_is_told_as_invalid_and_its_fill_is_r
     assert project.processes() == []
 
 
+def test_a_fill_that_is_not_over_in_its_time_fails_and_blames_no_key_that_was_not_written(project):
+    asked = experiment(project, workload="get", fill=100_000)
+    in_a_second = "from kvstudy.measure import fill; fill.LEAST_S, fill.RECORDS_PER_S_MIN = 1, 10**9"
+    code, _, err = project.finished(project.kvstudy("run", asked, code=in_a_second))
+    assert code == 1 and "failed: fill was not over in time: writes=100000 time=1s" in err, err
+    (run,) = sealed_runs(project.raw)
+    assert run.facts["data_check"] is None and is_of_service(run.facts["outcome"])
+    assert not is_under_load(run.facts["outcome"]) and project.processes() == []
+
+
 def test_two_subjects_and_the_empty_server_are_variants_of_one_experiment(project):
     asked = experiment(
         project,
@@ -152,7 +163,7 @@ def test_a_port_that_is_taken_is_said_once_before_the_first_run(project):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, _, err = project.finished(project.kvstudy("run", experiment(project, port=port)))
-    assert code == 1 and f"port {port} is in use" in err and sealed_runs(project.raw) == []
+    assert code == 2 and f"port {port} is in use" in err and sealed_runs(project.raw) == []
 
 
 @pytest.mark.parametrize(("name", "programs"), [("nginx", ["nginx"]), ("webdis", ["webdis", "redis-server"])])
