@@ -5,24 +5,22 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kvstudy.analyse.observation import observe
-from kvstudy.analyse.validity import FAIL
+from kvstudy.analyse.validity import FAIL, FOLLOWS_FROM_OVERLOAD
 from kvstudy.record.run_folder import SealedRun
 
 CHECKS_SHOWN = 2  # of one run; the pages have them all
 
 
 def failed_checks(run: SealedRun) -> dict[str, str]:
-    """Name → what was seen and what is required, of the checks that the run failed; none where it is
-    valid."""
+    """Name → what was seen and what is required, of the checks that the run failed; none where it is valid.
+    Last what may follow from others, as a rate that was not held where other programs took the CPU."""
     try:
         checks = observe(run)["validity"]
     except Exception as error:  # of reading, hours into a measurement: it must not end that
         return {"readable": f"{type(error).__name__}: {error}"}
-    return {
-        check["check"]: f"{check['observed']} (required: {check['required']})"
-        for check in checks
-        if check["verdict"] == FAIL
-    }
+    failed = [check for check in checks if check["verdict"] == FAIL]
+    failed.sort(key=lambda check: check["check"] in FOLLOWS_FROM_OVERLOAD)
+    return {check["check"]: f"{check['observed']} (required: {check['required']})" for check in failed}
 
 
 def format_verdict(failed: dict[str, str]) -> str:
