@@ -98,7 +98,7 @@ def _fill(value: Any) -> Any:
 def _named(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    words = _split(value)
+    words = words_of(value)
     if len(words) > 1 or "://" in value:
         own = f"{{url: {json.dumps(value)}}}" if "://" in value else f"{{command: {json.dumps(words)}}}"
         raise ValueError(f"a service of your own is a command or a url: {value!r}\nwrite subject: {own}")
@@ -111,8 +111,8 @@ def _named(value: Any) -> Any:
     return {"program": value}
 
 
-def _split(line: str) -> list[str]:
-    """The words of a line as of a shell."""
+def words_of(line: str) -> list[str]:
+    """Of a line as of a shell."""
     try:
         return shlex.split(line)
     except ValueError:  # a quote that nothing closes
@@ -122,19 +122,28 @@ def _split(line: str) -> list[str]:
 def _words(value: Any) -> Any:
     """What YAML makes of words that are written as in a shell, or without quotes, is told by name."""
     if isinstance(value, str):
-        words = _split(value) or ["serve", "--port", "{port}"]
+        words = words_of(value) or ["serve", "--port", "{port}"]
         raise ValueError(f"a command is a list of words: {value!r}\nwrite command: {json.dumps(words)}")
     for word in value if isinstance(value, list) else []:
-        if isinstance(word, dict) and len(word) == 1 and list(word.values()) == [None]:
-            name = f"{{{next(iter(word))}}}"
-            raise ValueError(
-                f'a word of a command is text: {name} without quotes is a mapping\nwrite "{name}"'
-            )
-        if word is None or isinstance(word, bool):  # of yes, off, null and such; what was typed is gone
-            raise ValueError(f"a word of a command is text: YAML reads {word!r}\nput it between quotes")
-        if not isinstance(word, str):
-            raise ValueError(f'a word of a command is text: {word!r}\nwrite "{word}"')
+        _check_text(word, "a word of a command")
     return value
+
+
+def _variables(value: Any) -> Any:
+    for name, text in value.items() if isinstance(value, dict) else ():
+        _check_text(text, f"variable {name}")
+    return value
+
+
+def _check_text(value: Any, what: str) -> None:
+    """ValueError says what YAML has made of it, and what to write instead."""
+    if isinstance(value, dict) and len(value) == 1 and list(value.values()) == [None]:
+        name = f"{{{next(iter(value))}}}"
+        raise ValueError(f'{what} is text: {name} without quotes is a mapping\nwrite "{name}"')
+    if value is None or isinstance(value, bool):  # of yes, off, null and such; what was typed is gone
+        raise ValueError(f"{what} is text: YAML reads {value!r}\nput it between quotes")
+    if not isinstance(value, str):
+        raise ValueError(f'{what} is text: {value!r}\nwrite "{value}"')
 
 
 class SubjectSpec(Part):
@@ -156,7 +165,7 @@ class SubjectSpec(Part):
     paths: dict[HttpMethod, str] | None = None
     fill: Annotated[Literal["http", "directory"] | None, BeforeValidator(_fill)] = None
     files: dict[str, str] | None = None
-    environment: dict[str, str] | None = None
+    environment: Annotated[dict[str, str] | None, BeforeValidator(_variables)] = None
     needs: Annotated[list[str], BeforeValidator(listed)] | None = None
     memory: SizeAsWritten | None = None
 
@@ -228,7 +237,7 @@ class SubjectSpec(Part):
                 "url", f"not an address of HTTP: {self.url!r}: {str(error).lower()}\n{example}"
             ) from None
         bare = parts.query == parts.fragment == "" and not parts.username and not re.search(r"\s", self.url)
-        if parts.scheme != "http" or not parts.hostname or port == 0 or not bare:
+        if not self.url.startswith("http://") or not parts.hostname or port == 0 or not bare:
             raise Impossible("url", f"not an address of HTTP: {self.url!r}\n{example}")
         if parts.path not in ("", "/"):
             path = parts.path.rstrip("/")
@@ -242,6 +251,12 @@ class SubjectSpec(Part):
         words = [*self.command, *(self.environment or {}).values()]
         if not self.command[0].strip():
             raise Impossible("command", "the first word of a command is its program: ''")
+        for word in words:
+            for found in re.findall(r"\{[a-z_]*\}", word):
+                if found not in PLACEHOLDERS:
+                    raise Impossible(
+                        "command", f"no such placeholder: {found}\nthere are: {', '.join(PLACEHOLDERS)}"
+                    )
         if not self.files and not any("{port}" in word for word in words):
             raise Impossible(
                 "command",
@@ -255,12 +270,6 @@ class SubjectSpec(Part):
                 "{dir} is missing: only the directory that the command is told can be kept and "
                 "restored\nwrite {dir} where its directory stands, or fill: http",
             )
-        for word in words:
-            for found in re.findall(r"\{[a-z_]*\}", word):
-                if found not in PLACEHOLDERS:
-                    raise Impossible(
-                        "command", f"no such placeholder: {found}\nthere are: {', '.join(PLACEHOLDERS)}"
-                    )
 
     @property
     def is_ours(self) -> bool:

@@ -128,6 +128,22 @@ def configurations(tmp_path, **change):
             "percent-encode it: /gr%C3%B6%C3%9Fe/{key}",
         ),
         (
+            COMMAND | {"environment": {"PORT": {"port": None}}},
+            "subject.environment: variable PORT is text: {port} without quotes is a mapping",
+            'write "{port}"',
+        ),
+        (
+            COMMAND | {"environment": {"WORKERS": 4}},
+            "subject.environment: variable WORKERS is text: 4",
+            'write "4"',
+        ),
+        (
+            {"command": ["serve", "{prot}"]},
+            "subject.command: no such placeholder: {prot}",
+            "there are: {port}",
+        ),
+        ({"url": "HTTP://h:80"}, "subject.url: not an address of HTTP: 'HTTP://h:80'", "as http://"),
+        (
             {"url": "127.0.0.1:80"},
             "subject.url: not an address of HTTP: '127.0.0.1:80'",
             "as http://127.0.0.1:8080",
