@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from os.path import isdir, isfile  # Path's raise where a name is too long to be one
 from pathlib import Path
 from signal import Signals
@@ -25,7 +26,7 @@ from signal import Signals
 from kvstudy.errors import RunFailed, ToolMissing
 from kvstudy.hosts.adoption import Adoption
 from kvstudy.hosts.process import command_text
-from kvstudy.plan.subject import SUBJECT, SubjectSpec
+from kvstudy.plan.subject import SUBJECT, SubjectSpec, words_of
 from kvstudy.subject.evidence import jvm
 from kvstudy.subject.evidence.process import cpu_is_quiet, family, is_jvm, listeners, members
 from kvstudy.subject.evidence.profiler import AttachedProfiler
@@ -39,8 +40,27 @@ OF_ANY_JVM = "JAVA_TOOL_OPTIONS"  # those that every JVM takes, also one that a 
 ENDED_WELL = "service ended before it was ready: exit=0"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
 DIGESTED_MAX_BYTES = 256 << 20  # of a larger file its size and time
-CODE = (".jar", ".war", ".py", ".js", ".mjs", ".rb", ".php", ".pl", ".lua", ".sh", ".dll")
-CLASS_PATHS = ("-cp", "-classpath", "--class-path", "-p", "--module-path", "CLASSPATH")
+CODE = (
+    *(
+        ".jar",
+        ".war",
+        ".java",
+        ".py",
+        ".js",
+        ".mjs",
+        ".cjs",
+        ".ts",
+        ".go",
+        ".rb",
+        ".php",
+        ".pl",
+        ".lua",
+        ".sh",
+    ),
+    ".dll",
+)
+CLASS_PATHS = ("-cp", "-classpath", "--class-path", "--module-path", "CLASSPATH")
+JAVA, MODULE_PATH_OF_JAVA = "java", "-p"  # of other programs -p may be a folder that they write to
 _BETWEEN_FILES = re.compile(r"[\s:;,=@'\"]+")  # in --config=FILE, a class path, a line for a shell
 # Elsewhere an ordinary user is not told who holds a port, also of his own processes.
 CAN_SEE_PORTS = sys.platform == "linux"
@@ -107,9 +127,9 @@ class Command:
         first = self._first_named
         code = [path for path in (program, first) if path and _is_code(path)]
         named = (path for path in self._files_named() if path.suffix in CODE)
-        class_paths = [text for text, is_class_path in self._given() if is_class_path]
-        class_paths += [text for name, text in self._environment() if name in CLASS_PATHS]
-        of_class_paths = (path for text in class_paths for path in self._class_path(text))
+        class_paths = [(text, folder) for text, folder in self._given() if folder]
+        class_paths += [(text, self.root) for name, text in self._environment() if name in CLASS_PATHS]
+        of_class_paths = (path for text, folder in class_paths for path in self._class_path(text, folder))
         return tuple(dict.fromkeys([*code, *named, *of_class_paths]))
 
     @property
@@ -117,29 +137,44 @@ class Command:
         return tuple(self._files_named())
 
     def _files_named(self) -> Iterator[Path]:
-        for text, is_class_path in self._given():
-            if is_class_path:
-                yield from self._class_path(text)
+        for text, folder in self._given():
+            if folder:
+                yield from self._class_path(text, folder)
             else:
-                yield from filter(isfile, self._pieces(text))
+                for one in self._folders:
+                    yield from filter(isfile, _pieces(text, one))
         for name, text in self._environment():
             if name in CLASS_PATHS:
-                yield from self._class_path(text)
+                yield from self._class_path(text, self.root)
             else:  # what else is named there it may write, as a log
-                yield from filter(_is_code, self._pieces(text))
+                yield from filter(_is_code, _pieces(text, self.root))
         for needed in self.spec.needs or []:
             yield from _files_of(Path(shutil.which(needed) or self._template(needed)))
         yield from (self._template(template) for template in (self.spec.files or {}).values())
         if (first := self._first_named) and first.is_dir():  # as of node app
             yield from (path for path in _files_of(first) if path.suffix in CODE)
 
-    def _given(self) -> Iterator[tuple[str, bool]]:
-        """Its program and its words, also those behind an equals sign; of each whether it is a class path."""
-        before = ""
-        for word in [self._program or "", *map(self._of_project, self.spec.command[1:])]:
-            option, _, value = word.partition("=")
-            yield (value, True) if option in CLASS_PATHS and value else (word, before in CLASS_PATHS)
-            before = word
+    def _given(self) -> Iterator[tuple[str, Path | None]]:
+        """Its program and its words, and the class paths of lines for a shell: see ``_with_class_paths``."""
+        yield from _with_class_paths([self._program or "", *self._words], self.root)
+        for line in self._lines:
+            yield from (given for given in _with_class_paths(line, self.root) if given[1])
+
+    @property
+    def _words(self) -> list[str]:
+        """Without its program."""
+        return [self._of_project(word) for word in self.spec.command[1:]]
+
+    @property
+    def _lines(self) -> list[list[str]]:
+        """The words of each word that is a line for a shell."""
+        return [words_of(word) for word in self._words if " " in word and not isfile(self.root / word)]
+
+    @property
+    def _folders(self) -> list[Path]:
+        """In which it may look for files: the project's, and those that a line changes to."""
+        found = [folder for line in self._lines for folder in _changed_to(line, self.root)]
+        return list(dict.fromkeys([self.root, *found]))
 
     def _environment(self) -> Iterator[tuple[str, str]]:
         for name, value in (self.spec.environment or {}).items():
@@ -148,19 +183,17 @@ class Command:
     @property
     def _first_named(self) -> Path | None:
         """The first file, or folder of the project, that is a word of it."""
-        words = (self.root / self._of_project(word) for word in self.spec.command[1:])
+        words = (self.root / word for word in self._words)
         return next(
             (path for path in words if isfile(path) or (isdir(path) and self.root in path.parents)), None
         )
 
-    def _pieces(self, word: str) -> list[Path]:
-        """What may be files of it: itself, else what stands between blanks, commas and the like."""
-        whole = self.root / word
-        return [whole] if isfile(whole) else [self.root / one for one in _BETWEEN_FILES.split(word) if one]
-
-    def _class_path(self, text: str) -> Iterator[Path]:
-        for piece in self._pieces(text):
-            yield from _of_class_path(piece)
+    def _class_path(self, text: str, folder: Path) -> Iterator[Path]:
+        for piece in _pieces(text, folder):
+            if isdir(piece) and self.root.is_relative_to(piece.resolve()):  # runs are written below it
+                yield from sorted(piece.glob("*.class"))
+            else:
+                yield from _of_class_path(piece)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -361,6 +394,34 @@ class LiveCommand:
             if is_jvm(pid):
                 return pid
         raise RunFailed(f"subject says jvm: true, but none of its processes is a JVM: {self._command.name}")
+
+
+def _pieces(word: str, folder: Path) -> list[Path]:
+    """What may be files of it: itself, else what stands between blanks, commas and the like."""
+    whole = folder / word
+    return [whole] if isfile(whole) else [folder / one for one in _BETWEEN_FILES.split(word) if one]
+
+
+def _with_class_paths(words: list[str], folder: Path) -> Iterator[tuple[str, Path | None]]:
+    """Each word with None; a class path, which may stand behind an equals sign, with the folder in which it
+    is looked for: ``folder``, or that which the words changed to before."""
+    before, is_of_java = "", False
+    for word, where in zip(words, _changed_to(words, folder), strict=True):
+        option, _, value = word.partition("=")
+        is_class_path = before in CLASS_PATHS or (is_of_java and before == MODULE_PATH_OF_JAVA)
+        if option in CLASS_PATHS and value:
+            yield value, where
+        else:
+            yield word, where if is_class_path else None
+        before, is_of_java = word, is_of_java or Path(word).name == JAVA
+
+
+def _changed_to(words: list[str], folder: Path) -> Iterator[Path]:
+    """Of each word of a line in which folder it is; ``cd`` changes that."""
+    for before, word in pairwise(["", *words]):
+        if before == "cd":
+            folder = folder / word.rstrip(";")
+        yield folder
 
 
 def _is_code(path: Path) -> bool:

@@ -495,6 +495,10 @@ NAMED = [
     (["java", "--class-path=classes", "Main", "{port}"], {}, "classes/Main.class"),
     (["java", "--module-path=lib:mods", "-m", "own", "{port}"], {}, "mods/own/module-info.class"),
     (["node", "app", "{port}"], {}, "app/src/main.js"),
+    (["sh", "-c", "exec java -Xmx32m -cp 'lib:classes' Main {port}"], {}, "classes/Main.class"),
+    (["sh", "-c", "CLASSPATH=classes exec java Main {port}"], {}, "classes/Main.class"),
+    (["sh", "-c", "cd app; exec java -p mods -m own {port}"], {}, "app/mods/own/module-info.class"),
+    (["sh", "-c", "cd app && exec python3 own.py {port}"], {}, "app/own.py"),
 ]
 
 
@@ -535,6 +539,38 @@ def test_what_a_command_may_write_below_a_folder_that_it_names_is_none_of_its_co
     (place.folder / "app" / "access.log").write_text("GET /")
     after = command(place, command=["node", "app", "{port}"])
     assert after.digest == digest and not any(path.suffix == ".log" for path in after.watched)
+
+
+@pytest.mark.parametrize(
+    "words", [["serve", "-p", "kept"], ["sh", "-c", "mkdir -p kept && exec serve {port}"]]
+)
+def test_a_folder_behind_p_is_a_module_path_of_java_alone(place, words):
+    """Others have a folder there that they write to."""
+    (place.folder / "kept").mkdir()
+    before = command(place, command=[*words, "{port}"])
+    digest = before.digest
+    (place.folder / "kept" / "access.log").write_text("GET /")
+    after = command(place, command=[*words, "{port}"])
+    assert after.digest == digest
+
+
+@pytest.mark.parametrize("class_path", [".", "{root}", ".."])
+def test_of_a_class_path_that_holds_the_project_its_classes_count_and_not_what_runs_write(place, class_path):
+    root = place.folder / "project"
+    root.mkdir()
+    (root / "Main.class").write_text("1")
+    (place.folder / "Other.class").write_text("1")
+
+    def asked() -> Command:
+        return Command(spec(command=["java", "-cp", class_path, "Main", "{port}"]), root, None)
+
+    digest = asked().digest
+    (root / "data").mkdir()
+    (root / "data" / "session.json").write_text("1")
+    assert asked().digest == digest and not [one for one in asked().watched if one.suffix == ".json"]
+    for file in (root / "Main.class", place.folder / "Other.class"):
+        file.write_text("2")
+    assert asked().digest != digest
 
 
 def test_a_needed_file_that_is_not_there_is_said_before_anything_is_started(place):
