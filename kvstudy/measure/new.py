@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import time
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -16,12 +17,14 @@ from kvstudy.hosts.session import Session
 from kvstudy.measure.keys import key_of, value_of
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
-from kvstudy.plan.subject import SubjectSpec
+from kvstudy.plan.subject import Ready, SubjectSpec
 from kvstudy.project import work_root
 from kvstudy.subject.catalogue import subject_of
 from kvstudy.subject.protocol import LiveSubject, Place
+from kvstudy.units import format_duration
 
 KEY, VALUE_BYTES, TIMEOUT_S = key_of(1, 16), 100, 10
+DEATH_STEPS, DEATH_STEP_S = 10, 0.05
 NO_PUT = (405, 501)  # what says that it takes no PUT
 
 TEMPLATE = """\
@@ -129,11 +132,11 @@ def write(
             "give either --command or --url",
             "as --command 'java -jar /path/to/my.jar --port {port} --data {dir}'",
         )
-    keys = KEYS.format(path=json.dumps(path)) if get is None else ""
+    keys = KEYS.format(path=_in_yaml(path)) if get is None else ""
     if command is None:
-        kind, version = ADDRESS.format(url=json.dumps(url)) + (FILLED if keys else ""), ""
+        kind, version = ADDRESS.format(url=_in_yaml(url)) + (FILLED if keys else ""), ""
     else:
-        words = {"command": json.dumps(_words(command)), "ready": _ready(ready)}
+        words = {"command": _in_yaml(_words(command)), "ready": _ready(ready)}
         kind = COMMAND.format(**words)
         paths = "".join(f"#{line}\n" for line in keys.splitlines() if line.startswith("  paths:"))
         version = VERSION.format(name=name, second=_plain(f"{name}-2"), paths=paths, **words)
@@ -168,7 +171,12 @@ def write(
 
 def _plain(name: str) -> str:
     """As YAML reads it as text."""
-    return name if PLAIN_IN_YAML.fullmatch(name) else json.dumps(name)
+    return name if PLAIN_IN_YAML.fullmatch(name) else _in_yaml(name)
+
+
+def _in_yaml(value: object) -> str:
+    """As JSON, but for its halves of letters beyond 16 bits, which YAML does not put together."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _words(command: str) -> list[str]:
@@ -210,6 +218,8 @@ def try_service(file: Path, root: Path, get: str | None = None) -> Iterator[str]
     with interruptible(), Session(work_root(root)) as session:
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "store").mkdir(parents=True)
+        if configuration.spec.command:
+            yield f"started: {_awaited(configuration.spec.ready)}"
         live = subject.launch(Place(folder / "store", folder, registered=session.registered))
         try:
             yield f"ready: {live.url}"
@@ -220,6 +230,15 @@ def try_service(file: Path, root: Path, get: str | None = None) -> Iterator[str]
             raise KvstudyError(fault, f"its log: {folder / 'service.log'}")
     if configuration.spec.command:
         yield "stopped in order"
+
+
+def _awaited(ready: Ready) -> str:
+    how = "its port takes connections"
+    if ready.line:
+        how = f"it writes a line with {ready.line!r}"
+    elif ready.http:
+        how = f"it answers GET {ready.http} with a status under 500"
+    return f"waiting until {how}, at most {format_duration(ready.timeout)}"
 
 
 def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None, log: Path) -> Iterator[str]:
@@ -235,6 +254,7 @@ def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None, log: Path) -
             answer = connection.getresponse()
             status, content = answer.status, answer.read()
         except (OSError, http.client.HTTPException) as error:
+            _tell_death(live, f"{method} {target}")
             raise KvstudyError(f"no answer to {method} {target}: {error!r}") from error
         finally:
             connection.close()
@@ -252,6 +272,13 @@ def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None, log: Path) -
         yield "GET gives back something else than PUT wrote: write verify: false, if that is as it should be"
 
 
+def _tell_death(live: LiveSubject, doing: str) -> None:
+    """KvstudyError with its last words where it has ended, or ends now: its connections go before it."""
+    for _ in range(DEATH_STEPS):
+        live.check_alive(doing)
+        time.sleep(DEATH_STEP_S)
+
+
 def _what_to_write(method: str, status: int, get: str | None) -> str:
     """Of an answer that is none of those which say that it was done."""
     if get is not None:
@@ -263,7 +290,7 @@ def _what_to_write(method: str, status: int, get: str | None) -> str:
 
 def _ready(ready: str) -> str:
     """``tcp``, ``/path`` or a text of a line."""
-    return ready if ready == "tcp" else json.dumps({"http" if ready.startswith("/") else "line": ready})
+    return ready if ready == "tcp" else _in_yaml({"http" if ready.startswith("/") else "line": ready})
 
 
 def _no_build(revision: str, root: Path) -> Path:

@@ -22,6 +22,13 @@ def test_a_name_that_looks_like_something_else_stays_a_name(tmp_path, name):
     assert (first, second.name) == (subject, f"{name}-2")
 
 
+def test_letters_of_every_script_stay_what_they_are(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    command = "serve 'ü 漢 😀.py' {port}"
+    (subject,) = Experiment.load(write("shop", tmp_path, command, None, "bereit 😀", "/{key}")).subject
+    assert (subject.command, subject.ready.line) == (["serve", "ü 漢 😀.py", "{port}"], "bereit 😀")
+
+
 def with_both_versions(file):
     """As its comment says: without the # of the other version."""
     file.write_text(re.sub(r"^#(?=- |  )", "", file.read_text(), flags=re.MULTILINE))

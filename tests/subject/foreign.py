@@ -1,7 +1,8 @@
 """A small HTTP service that nobody here measures for its speed: PUT, GET and DELETE of ``/<key>`` in a
 directory, and ways to misbehave.
 
-foreign.py PORT DIR [daemonise | ignores-term | answers-500 | forgets | says-it-early | keeps-a-helper]
+foreign.py PORT DIR [daemonise | ignores-term | answers-500 | forgets | says-it-early | keeps-a-helper
+                    | dies-when-asked]
 """
 
 import os
@@ -38,6 +39,9 @@ class Records(BaseHTTPRequestHandler):
 
     def do_PUT(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if "dies-when-asked" in FAULTS:
+            os.write(2, b"not today\n")
+            os._exit(3)
         if "forgets" not in FAULTS:
             self.file().write_bytes(body)
         self.answer(201)

@@ -25,11 +25,12 @@ def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):
     )
     assert code == 0, err
     lines = out.splitlines()
+    assert lines[1] == "started: waiting until it writes a line with 'serving on', at most 1m"
     assert (
-        lines[1].startswith("ready: http://127.0.0.1:")
-        and lines[2].endswith(": 201")
-        and lines[3].endswith(": 200")
-        and lines[4] == "stopped in order"
+        lines[2].startswith("ready: http://127.0.0.1:")
+        and lines[3].endswith(": 201")
+        and lines[4].endswith(": 200")
+        and lines[5] == "stopped in order"
     )
     experiment = Experiment.load(project.root / "experiments" / "my-service.yaml")
     assert (experiment.subject[0].label, experiment.subject[0].ready.line, experiment.repeats) == (
@@ -55,7 +56,10 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
     code, out, err = project.finished(project.kvstudy("new", "reader", *asked))
     assert code == 0, err
     lines = out.splitlines()
-    assert lines[1].startswith("ready: ") and lines[2:4] == ["GET /health: 200", "stopped in order"]
+    assert lines[1].startswith(
+        "started: waiting until it answers GET /health with a status under 500, at most "
+    )
+    assert lines[2].startswith("ready: ") and lines[3:5] == ["GET /health: 200", "stopped in order"]
     assert lines[-2:] == [
         "measure it: kvstudy run experiments/reader.yaml",
         "see it: kvstudy report --experiment reader",
@@ -80,6 +84,10 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
             "PUT /k000000000000001 answered 500: ''",
         ),
         (["--command", "{python} {foreign} {{port}} {{dir}} daemonise"], "keeps it in the foreground"),
+        (
+            ["--command", "{python} {foreign} {{port}} {{dir}} dies-when-asked"],
+            "service died during PUT /k000000000000001: exit 3: not today: in the trial of trial.yaml",
+        ),
         (["--command", "nosuchd {{port}}"], "no such program: nosuchd"),
         (["--url", "http://127.0.0.1:9"], "nothing answers at http://127.0.0.1:9: connection refused"),
         (["--command", "serve 8080"], "{port} is missing: the command must be told the port to serve on"),
@@ -95,6 +103,7 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
         "takes-no-put",
         "answers-500",
         "daemonises",
+        "dies-when-asked",
         "no-program",
         "refuses",
         "no-port",
