@@ -128,6 +128,10 @@ def histogram(
     Intervals are whole: one counts when it begins in that time. KvstudyError for an unknown run, and for one
     without such histograms.
     """
+    if not (of is None or isinstance(of, Tables)):
+        raise KvstudyError(
+            f"not tables: of={' '.join(repr(of).split())[:80]}", "give what kvstudy.load returned"
+        )
     found = _study("all") if of is None else of
     if not isinstance(run_id, str):
         raise KvstudyError(

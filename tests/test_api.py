@@ -183,6 +183,7 @@ def test_a_value_that_no_run_has_is_told_with_the_nearest(call, message):
         (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], "wait"), "no histogram of this run"),
         (lambda: kvstudy.histogram(kvstudy.runs()["run_id"]), "^no such run: .*\n  name one run"),
         (lambda: kvstudy.histogram(kvstudy.runs()["run_id"].iloc[0], start_s="0"), "not a time: start_s='0'"),
+        (lambda: kvstudy.histogram("2026", of=3), "not tables: of=3\n  give what kvstudy.load returned"),
         (lambda: kvstudy.runs(source=["own"]), r"no such source: \['own'\]"),
         (lambda: kvstudy.runs(label=[["a"]]), r"not a value of a column: label=\['a'\]"),
         (lambda: kvstudy.runs(columns=[1]), "no such column: 1"),
