@@ -69,12 +69,19 @@ class Duration(click.ParamType):
             self.fail(str(error), parameter, context)
 
 
-def _utf8(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
-    """A word that no file could hold would cost the run that it names."""
+def _utf8(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    """A word that no file could hold would cost what it is written for."""
     try:
-        text.encode()
+        (text or "").encode()
     except UnicodeEncodeError:
         raise click.BadParameter(f"not text in UTF-8: {text!r}") from None
+    return text
+
+
+def _label(context: click.Context, parameter: click.Parameter, text: str) -> str:
+    from kvstudy.plan.labels import check_label
+
+    check_label(_utf8(context, parameter, text))
     return text
 
 
@@ -188,7 +195,7 @@ GENERATORS = click.option(
 @click.option(
     "--label",
     default="",
-    callback=_utf8,
+    callback=_label,
     help="A name for this series of runs, as before or after. Two labels are measured one after the other: a "
     "machine that drifts meanwhile looks like a change. `kvstudy compare` measures two sides in turn.",
 )
@@ -339,7 +346,7 @@ class Percent(click.ParamType):
 @preset_option
 @HOSTS
 @GENERATORS
-@click.option("--label", default="", callback=_utf8, help="A name for this duet.")
+@click.option("--label", default="", callback=_label, help="A name for this duet.")
 @click.option("--resume", is_flag=True, help="Go on with the newest duet of the same sides and builds.")
 @click.option(
     "--patience", type=Duration(), default="0s", show_default=True, metavar="TIME", help="As of kvstudy run."
@@ -692,6 +699,11 @@ def report(out: Path | None, experiment: str | None) -> None:
 
     root = project_root()
     out = out or (root / "figures" / experiment if experiment else study_root(root))
+    if experiment and out.resolve() == study_root(root).resolve():
+        raise InputError(
+            f"pages of one experiment would replace the whole study: {out}",
+            "name another folder, as --out figures/pages-of-it",
+        )
     export(root, out, experiment=experiment)
     click.echo(f"study: {(out / 'index.html').resolve().as_uri()}")
 
@@ -719,17 +731,26 @@ def findings() -> None:
     "--command",
     "words",
     metavar="WORDS",
+    callback=_utf8,
     help="What starts it: 'java -jar my.jar --port {port} --data {dir}'.",
 )
-@click.option("--url", metavar="URL", help="Where it runs already: http://127.0.0.1:8080.")
+@click.option("--url", metavar="URL", callback=_utf8, help="Where it runs already: http://127.0.0.1:8080.")
 @click.option(
     "--ready",
     default="tcp",
     show_default=True,
     metavar="HOW",
+    callback=_utf8,
     help="When it is ready: tcp, a /path that answers, or a text of a line that it writes.",
 )
-@click.option("--path", default="/{key}", show_default=True, metavar="PATH", help="Where a key stands.")
+@click.option(
+    "--path",
+    default="/{key}",
+    show_default=True,
+    metavar="PATH",
+    callback=_utf8,
+    help="Where a key stands.",
+)
 @click.option(
     "--get",
     metavar="PATH",

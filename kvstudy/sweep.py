@@ -21,6 +21,7 @@ from kvstudy.errors import ExperimentError
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.measure.execute import execute
 from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.labels import check_label
 from kvstudy.plan.run_plan import PlannedRun, plan
 from kvstudy.plan.show import plan_head
 from kvstudy.present import extension
@@ -64,6 +65,7 @@ def read_parameters(executed: list[str] | None = None) -> SweepParameters:
         raise ExperimentError(
             f"wrong parameter: label={label!r} resume={resume!r}", "label is a text, resume True or False"
         )
+    check_label(label)
     if not isinstance(preset, str | None):
         raise ExperimentError(f"wrong parameter: preset={preset!r}", "preset is a name, as quick or full")
     for name, file in (("experiment_file", given.get("experiment_file")), ("hosts_file", hosts_file)):

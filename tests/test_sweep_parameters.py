@@ -22,6 +22,8 @@ def test_a_sweep_hands_the_keys_to_the_experiment():
 def test_a_wrong_label_is_an_error():
     with pytest.raises(ExperimentError, match="label=7"):
         sweep.read_parameters(["", SWEEP, "# Parameters\nlabel = 7"])
+    with pytest.raises(ExperimentError, match="not a label: 'queue<int>'\n  write it"):
+        sweep.read_parameters(["", SWEEP, "# Parameters\nlabel = 'queue<int>'"])
 
 
 @pytest.mark.parametrize(

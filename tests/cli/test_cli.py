@@ -449,6 +449,13 @@ def test_options_that_exclude_each_other_are_refused_together(project, typed, to
     assert not list(project.rglob("*.yaml"))
 
 
+def test_pages_of_one_experiment_do_not_replace_the_whole_study(project):
+    for typed in (("study",), ("shop", "--out", "figures/study")):
+        answer = kvstudy("report", "--experiment", *typed, root=project)
+        told = "kvstudy: pages of one experiment would replace the whole study: "
+        assert answer.returncode == 2 and answer.stderr.startswith(told), answer.stderr
+
+
 def test_a_report_of_nothing_that_is_there_is_wrong_input(project):
     (project / "README.md").write_text("mine")
     for typed, told in (
@@ -508,6 +515,13 @@ def test_commands_name_the_files_that_have_no_such_preset(tmp_path):
 def test_commands_of_a_preset_that_no_file_has_are_refused():
     answer = kvstudy("plan", "experiments/wal.yaml", "--commands", "--preset", "nope")
     assert answer.returncode == 2 and "wal.yaml: no such preset: nope\n" in answer.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+@pytest.mark.parametrize("label", ["queue<int>", "two\nlines"])
+def test_a_label_that_no_chart_shows_is_refused_before_anything_is_measured(project, command, label):
+    refused = kvstudy(command, "experiments/trial.yaml", "--label", label, root=project)
+    assert refused.returncode == 2 and refused.stderr.startswith(f"kvstudy: not a label: {label!r}\n  ")
 
 
 @pytest.mark.parametrize("command", ["run", "compare"])
