@@ -93,7 +93,7 @@ def found_in(trials: list[Trial], lowest_rps: float, highest_rps: float, precisi
     spoke = _spoke(trials)
     if not spoke:
         return Found(None, None, None, False, trials)
-    knee = _posterior(spoke, lowest_rps, highest_rps)
+    knee = _Posterior(lowest_rps, highest_rps).of(spoke)
     low, middle, high = knee.quantiles(1 - SURE, 0.5, SURE)
     # At an end of the rates that were allowed the other side is the prior's alone: it must not make few
     # trials sure.
@@ -116,7 +116,7 @@ def held_shares(
     spoke = _spoke(trials)
     if not spoke:
         return []
-    knee = _posterior(spoke, lowest_rps, highest_rps)
+    knee = _Posterior(lowest_rps, highest_rps).of(spoke)
     return [knee.held_share(rate) for rate in rates_rps]
 
 
@@ -141,25 +141,34 @@ def _spoke(trials: list[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.answer is not Answer.UNKNOWN]
 
 
-def _posterior(trials: list[Trial], lowest_rps: float, highest_rps: float) -> KneePosterior:
-    """The grid is laid around the rates between which the answers change, so that it is fine where the knee
-    may be. Where a wrong answer has led away from it, what is known reaches to the grid's end: the grid is
-    then laid wider."""
-    held = [trial.rate_rps for trial in trials if trial.answer is Answer.HELD]
-    missed = [trial.rate_rps for trial in trials if trial.answer is Answer.MISSED]
-    low, high = sorted((max(held, default=lowest_rps), min(missed, default=highest_rps)))
-    low, high = low / 2, high * 2
-    while True:
-        low, high = max(lowest_rps, low), min(highest_rps, high)
-        knee = KneePosterior(low, high)
-        for trial in trials:
-            knee.add(trial.rate_rps, trial.answer is Answer.HELD)
-        surely_held, surely_missed = knee.interval()
-        reaches_below = low > lowest_rps and surely_held < low
-        reaches_above = high < highest_rps and surely_missed > high
-        if not reaches_below and not reaches_above:
-            return knee
-        low, high = low / (WIDER if reaches_below else 1), high * (WIDER if reaches_above else 1)
+class _Posterior:
+    """Of trials that become more: where the grid stays, only the new ones are added to it."""
+
+    def __init__(self, lowest_rps: float, highest_rps: float):
+        self._lowest_rps, self._highest_rps = lowest_rps, highest_rps
+        self._grids: dict[tuple[float, float], tuple[KneePosterior, int]] = {}  # and of how many trials
+
+    def of(self, trials: list[Trial]) -> KneePosterior:
+        """``trials``: those of before, and perhaps more. The grid is laid around the rates between which the
+        answers change, so that it is fine where the knee may be. Where a wrong answer has led away from it,
+        what is known reaches to the grid's end: the grid is then laid wider."""
+        held = [trial.rate_rps for trial in trials if trial.answer is Answer.HELD]
+        missed = [trial.rate_rps for trial in trials if trial.answer is Answer.MISSED]
+        low, high = sorted((max(held, default=self._lowest_rps), min(missed, default=self._highest_rps)))
+        low, high = low / 2, high * 2
+        before, self._grids = self._grids, {}
+        while True:
+            low, high = max(self._lowest_rps, low), min(self._highest_rps, high)
+            knee, known = before.get((low, high)) or (KneePosterior(low, high), 0)
+            for trial in trials[known:]:
+                knee.add(trial.rate_rps, trial.answer is Answer.HELD)
+            self._grids[low, high] = knee, len(trials)
+            surely_held, surely_missed = knee.interval()
+            reaches_below = low > self._lowest_rps and surely_held < low
+            reaches_above = high < self._highest_rps and surely_missed > high
+            if not reaches_below and not reaches_above:
+                return knee
+            low, high = low / (WIDER if reaches_below else 1), high * (WIDER if reaches_above else 1)
 
 
 def _is_precise(knee: KneePosterior, lowest_rps: float, highest_rps: float, precision: float) -> bool:
@@ -267,8 +276,9 @@ class _Searcher:
         """Stops by what ``found_in`` says of the same trials. A service that misses the lowest rate each time
         is asked no further: nothing below may be tried."""
         search, sweeps, in_vain = self._search, 0, 0
+        known = _Posterior(search.lowest_rate, search.highest_rate)
         while in_vain < search.sweeps:
-            knee = _posterior(_spoke(self._trials), search.lowest_rate, search.highest_rate)
+            knee = known.of(_spoke(self._trials))
             precise = _is_precise(knee, search.lowest_rate, search.highest_rate, search.precision)
             if precise and sweeps >= search.sweeps:
                 return

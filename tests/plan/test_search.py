@@ -6,6 +6,7 @@ import statistics
 import pytest
 
 from kvstudy.errors import KvstudyError
+from kvstudy.plan.knee import KneePosterior
 from kvstudy.plan.objective import PRECISION_LEAST, Objective, Search
 from kvstudy.plan.search import Answer, Trial, expected_trials, found_in, search_stable_rate
 
@@ -194,3 +195,12 @@ def test_an_overload_that_lowers_the_next_trial_does_not_lower_the_knee():
         for seed in range(20)
     ]
     assert statistics.median(knees) == pytest.approx(KNEE_RPS, rel=0.02)
+
+
+def test_a_search_of_many_trials_adds_each_of_them_to_few_grids(monkeypatch):
+    added, add = [], KneePosterior.add
+    monkeypatch.setattr(KneePosterior, "add", lambda self, *trial: added.append(trial) or add(self, *trial))
+    asked = search("bisect", precision=PRECISION_LEAST, trials_max=300)
+    found = search_stable_rate(asked, SimulatedService(1, noise=0.2).measure)
+    assert len(found.trials) == 300 and len(added) < 20 * len(found.trials)
+    assert found_in(found.trials, 500, 100_000, PRECISION_LEAST) == found
