@@ -34,6 +34,9 @@ ALL_OWN = frozenset({RAW, SMOKE}), frozenset({REFERENCE})
 REFERENCE_ALONE = (frozenset({REFERENCE}),)
 OWN_ALONE = (frozenset({RAW, SMOKE}),)
 EVERYTHING = (frozenset({RAW, SMOKE, REFERENCE}),)
+# What there may be of an experiment: latency runs at what it asks for, trials of its searches, profiled runs,
+# launches of duets.
+KINDS = RUNS, TRIALS, PROFILES, DUETS = "runs", "trials", "profiles", "duets"
 _Found = TypeVar("_Found")
 
 
@@ -302,11 +305,14 @@ def study_tables(
 
 def kinds_measured(
     experiment: str, data_root: Path, progress: bool = True, spread: Spread = map
-) -> tuple[bool, bool]:
-    """Whether there are independent runs of it, and whether duets; KvstudyError where neither is."""
+) -> frozenset[str]:
+    """What there is of it: some of KINDS. KvstudyError where nothing is."""
     launches = study_duets(data_root, experiment, progress, spread).duets
     runs = _up_to_date(data_root.resolve(), progress, spread).frame("runs")
-    return bool((runs["experiment"] == experiment).any()), len(launches) > 0
+    mine = runs[runs["experiment"] == experiment]
+    is_trial = mine["search"] != ""
+    there = (~is_trial & ~mine["profiled"]).any(), is_trial.any(), mine["profiled"].any(), len(launches) > 0
+    return frozenset(kind for kind, is_there in zip(KINDS, there, strict=True) if is_there)
 
 
 def _is_measured(experiment: str, data: Path) -> bool:

@@ -150,21 +150,25 @@ def _part(_folder: Path, _state: tuple[int, int]) -> float:
     return 1.0 if is_alone else BESIDE_THE_REFERENCE
 
 
-def closed_loop_runs() -> Tables:
-    """Closed-loop latency runs of every experiment that drives the store with loadgen: what scalability is
-    read off."""
-    return all_tables().select(closed_loop=True, profiled=False, generator="loadgen", server="kv-service")
+def closed_loop_runs(of: Tables | None = None) -> Tables:
+    """Closed-loop latency runs by loadgen, what scalability is read off: ``of`` these runs, else of every
+    experiment that drives the store."""
+    found = all_tables().select(server="kv-service") if of is None else of
+    return found.select(closed_loop=True, profiled=False, generator="loadgen")
 
 
-def trials() -> Tables:
-    """Every trial of every search for a stable rate."""
-    found = latency_runs(all_tables())
+def trials(of: Tables | None = None) -> Tables:
+    """Every trial of every search for a stable rate among the runs ``of`` which is asked, else among all."""
+    found = latency_runs(all_tables() if of is None else of)
     return found.only(found.runs.loc[found.runs["search"] != "", "run_id"])
 
 
-def runs_up_to_saturation() -> Tables:
-    """The latency runs that go up to rates which cannot be held; where there are none every trial of every
-    search for a stable rate; else the latency runs of the main experiment, or of the one measured last."""
+def runs_up_to_saturation(of: Tables | None = None) -> Tables:
+    """The latency runs ``of`` those that are asked for. Else those that go up to rates which cannot be held;
+    where there are none every trial of every search for a stable rate; else the latency runs of the main
+    experiment, or of the one measured last."""
+    if of is not None:
+        return latency_runs(of)
     for found in (latency_runs(all_tables().select(experiment=SATURATION)), trials()):
         if not found.runs.empty:
             return found

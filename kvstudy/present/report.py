@@ -31,7 +31,7 @@ from tqdm import tqdm
 
 import kvstudy
 from kvstudy import workers
-from kvstudy.analyse.tables import kinds_measured, study_tables
+from kvstudy.analyse.tables import DUETS, PROFILES, RUNS, TRIALS, kinds_measured, study_tables
 from kvstudy.errors import InputError, KvstudyError
 from kvstudy.plan.experiment import Experiment
 from kvstudy.present import cards
@@ -42,11 +42,12 @@ from kvstudy.record.run_folder import SEAL
 
 MEASURING = "02-sweep"
 FIRST = "00-study"
-# The pages of one experiment alone, by whether it has independent runs and duets; the first is its index.
+# The pages of one experiment alone, by what there is of it; the first is its index.
 OF_ONE = {
-    (True, False): ("03-percentiles", "09-explore"),
-    (False, True): ("06-before-after",),
-    (True, True): ("03-percentiles", "06-before-after", "09-explore"),
+    RUNS: ("03-percentiles", "09-explore"),
+    TRIALS: ("04-capacity", "09-explore"),
+    PROFILES: ("05-flame-graphs",),
+    DUETS: ("06-before-after",),
 }
 DOCUMENTS = ("METHODOLOGY.md", "LIMITS.md")
 KERNELS = 2
@@ -72,9 +73,8 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
     """
     sources = sorted((project_root / "notebooks").glob("[0-9][0-9]-*.ipynb"))
     if experiment is not None:
-        of_one = OF_ONE.get(
-            kinds_measured(experiment, project_root / "data", progress, workers.processes), ()
-        )
+        kinds = kinds_measured(experiment, project_root / "data", progress, workers.processes)
+        of_one = {page for kind in kinds for page in OF_ONE[kind]}
         sources = [source for source in sources if source.stem in of_one]
     if not sources:
         raise KvstudyError(f"no notebook to export: folder={project_root / 'notebooks'}")

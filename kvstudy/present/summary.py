@@ -337,11 +337,14 @@ def held_shares(trials: Tables) -> pd.DataFrame:
         if row.trials
     ]
     if not rows:
-        return missing(
+        none = missing(
             "No search for a stable rate was measured.",
             "kvstudy run experiments/report-1.yaml --preset reference",
             ["search", "offered", "P(held)", "held"],
         )
+        if (trials.runs["search"] != "").any():
+            none.attrs["missing"] = "No trial of a search says whether its rate was held."
+        return none
     return said_once(pd.DataFrame(rows), ["search"])
 
 

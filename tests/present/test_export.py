@@ -109,25 +109,39 @@ def test_an_experiment_that_nobody_measured_is_refused_before_the_runs_of_others
     assert not (tmp_path / "data" / "tidy").exists() and not (tmp_path / "figures" / "shopp").exists()
 
 
+SEARCH = {"objective": {"mean": 0.01}, "lowest_rate_rps": 100, "highest_rate_rps": 9000, "purpose": "search"}
+
+
 @pytest.mark.parametrize(
-    "has_runs, pages",
-    [(False, ["index.html"]), (True, ["06-before-after.html", "09-explore.html", "index.html"])],
+    "made, index, others",
+    [
+        (["duet"], "06-before-after", []),
+        (["run", "duet"], "03-percentiles", ["06-before-after", "09-explore"]),
+        (["run", "profiled"], "03-percentiles", ["05-flame-graphs", "09-explore"]),
+        (["trial"], "04-capacity", ["09-explore"]),
+        (["trial", "duet"], "04-capacity", ["06-before-after", "09-explore"]),
+    ],
 )
-def test_duets_of_an_experiment_have_their_page_which_is_its_index_where_there_is_nothing_else(
-    tmp_path, has_runs, pages
+def test_an_experiment_has_a_page_of_each_kind_that_was_measured_and_its_index_is_the_first(
+    tmp_path, made, index, others
 ):
-    DuetMaker(tmp_path / "data" / "raw")(experiment="shop")
-    if has_runs:
-        RunMaker(tmp_path / "data" / "raw")(experiment="shop")
+    own = RunMaker(tmp_path / "data" / "raw")
+    kinds = {"trial": {"search": SEARCH}, "profiled": {"profile": ["cpu"]}}
+    for kind in made:
+        if kind == "duet":
+            DuetMaker(tmp_path / "data" / "raw")(experiment="shop")
+        else:
+            own(f"run-{kind}", experiment="shop", **kinds.get(kind, {}))
     (tmp_path / "notebooks").mkdir()
     python = {"language_info": {"name": "python"}}
-    for name in ("00-study", "03-percentiles", "06-before-after", "09-explore"):
+    names = ("03-percentiles", "04-capacity", "05-flame-graphs", "06-before-after", "07-tail", "09-explore")
+    for name in ("00-study", *names):
         parameters = new_code_cell("experiment = None", metadata={"tags": ["parameters"]})
         cells = [new_markdown_cell(f"# Of {name}"), parameters, new_code_cell("experiment")]
         nbformat.write(new_notebook(cells=cells, metadata=python), tmp_path / "notebooks" / f"{name}.ipynb")
-    index = report.export(tmp_path, tmp_path / "figures" / "shop", progress=False, experiment="shop")
-    assert sorted(path.name for path in index.parent.glob("*.html")) == pages
-    assert f"Of {'03-percentiles' if has_runs else '06-before-after'}" in index.read_text()
+    page = report.export(tmp_path, tmp_path / "figures" / "shop", progress=False, experiment="shop")
+    assert sorted(path.stem for path in page.parent.glob("*.html")) == [*others, "index"]
+    assert f"Of {index}" in page.read_text()
 
 
 def test_pages_of_the_reference_alone_have_a_bound_of_their_own(tmp_path):

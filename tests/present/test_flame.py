@@ -1,6 +1,8 @@
 """async-profiler's pages inside ours: which run they show, and what is said above them; that they work is
 tested in a browser."""
 
+from dataclasses import replace
+
 import pytest
 from IPython.display import HTML
 from sample import empty_tables, failed, repeated
@@ -64,6 +66,8 @@ def test_what_goes_to_network_and_store_is_held_against_the_expectation(profiles
     )
     five = flame.network_and_store(flame.shares(repeated(profiles, 5))).data
     assert five.count("not as expected") == 2 and "2 of 2 configurations decided" in five
+    theirs = flame.shares(replace(profiles, runs=profiles.runs.assign(server="shop")))
+    assert "not asked. The groups know the code of kv-service" in flame.network_and_store(theirs).data
 
 
 def test_without_a_profile_it_says_so():

@@ -1,10 +1,13 @@
 """How often a rate is held: the page and the search have one rule."""
 
+from dataclasses import replace
+
 import pytest
 from sample import empty_tables
 from test_capacity import BETWEEN, TO_THE_TOP, together
 
 from kvstudy.analyse import rates
+from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import found_in
 from kvstudy.present.capacity import searches
 from kvstudy.present.figures.held import held_by_rate
@@ -46,4 +49,8 @@ def test_a_panel_for_each_search_with_its_band_and_its_trials():
 @pytest.mark.parametrize("trials, held", [(BETWEEN, ["12 of 12", "0 of 3"]), (TO_THE_TOP, ["6 of 6"])])
 def test_the_table_has_the_rates_that_were_tried(trials, held):
     assert held_shares(trials)["held"].tolist() == held and "%" in held_shares(trials)["P(held)"].iloc[0]
-    assert held_shares(empty_tables()).empty
+    assert (
+        held_shares(empty_tables()).attrs["missing"].startswith("No search for a stable rate was measured.")
+    )
+    silent = replace(trials, runs=trials.runs.assign(answer=Answer.UNKNOWN.value))
+    assert held_shares(silent).attrs["missing"] == "No trial of a search says whether its rate was held."

@@ -90,6 +90,26 @@ def test_runs_up_to_saturation_are_its_experiments_else_trials_of_searches_else_
     )
 
 
+def test_a_page_of_one_experiment_takes_nothing_of_others(monkeypatch):
+    found = sample_tables()
+    other = found.runs["repeat"] == 2
+    runs = found.runs.assign(
+        search=other.map({True: "{}", False: ""}),
+        closed_loop=other,
+        experiment=other.map({True: "a", False: "b"}),
+    )
+    both = replace(found, runs=runs.assign(generator="loadgen", server="mine"))
+    monkeypatch.setattr(notebook, "all_tables", lambda: both)
+    assert len(notebook.trials().runs) and len(notebook.runs_up_to_saturation().runs)
+    mine, theirs = both.select(experiment="b"), both.select(experiment="a")
+    assert notebook.trials(mine).runs.empty and notebook.closed_loop_runs(mine).runs.empty
+    plain = set(mine.runs.loc[~mine.runs["profiled"], "run_id"])
+    assert set(notebook.runs_up_to_saturation(mine).runs["run_id"]) == plain
+    loops = set(theirs.runs.loc[~theirs.runs["profiled"], "run_id"])
+    assert set(notebook.closed_loop_runs(theirs).runs["run_id"]) == loops
+    assert notebook.closed_loop_runs().runs.empty, "no run of the store"
+
+
 def test_what_a_page_draws_from_several_experiments_is_together_in_its_provenance(monkeypatch):
     found = sample_tables(profiled=False)
     found = replace(
