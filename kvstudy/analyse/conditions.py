@@ -97,10 +97,23 @@ def clock_bound_s(run: SealedRun) -> float:
     compared = _clocks_of_service(run)
     if not compared:
         return 0.0
-    clocks = run.machine["clocks"]
+    clocks, hosts = run.machine["clocks"], run.facts["hosts"]
     wandered = clocks.get("wandered_us", {})
-    both = wandered.get(run.facts["hosts"]["service"], 0.0) + wandered.get(clocks["reference"], 0.0)
-    return (max(one["bound_us"] for one in compared) + both) / 1e6
+    both = wandered.get(hosts["service"], 0.0) + wandered.get(clocks["reference"], 0.0)
+    others = (_off_us(clocks, name) for name in hosts["generators"] if name != clocks["reference"])
+    return (max(one["bound_us"] for one in compared) + both + max(others, default=0.0)) / 1e6
+
+
+def _off_us(clocks: dict, generator: str) -> float:
+    """Of the answers of a generator whose clock is not the run's: they count from a start that it was told
+    before the load, and go by its own clock from then on."""
+    compared = _compared(clocks, generator)
+    if not compared:
+        return 0.0
+    drifted = abs(compared[-1]["offset_us"] - compared[0]["offset_us"])
+    return (
+        max(one["bound_us"] for one in compared) + drifted + clocks.get("wandered_us", {}).get(generator, 0.0)
+    )
 
 
 def clock_offset_s(run: SealedRun) -> float:
@@ -112,9 +125,11 @@ def clock_offset_s(run: SealedRun) -> float:
 
 def _clocks_of_service(run: SealedRun) -> list[dict]:
     clocks, service = run.machine.get("clocks"), (run.facts.get("hosts") or {}).get("service")
-    return (
-        [clocks[when][service] for when in ("before", "after") if service in clocks[when]] if clocks else []
-    )
+    return _compared(clocks, service) if clocks else []
+
+
+def _compared(clocks: dict, host: str | None) -> list[dict]:
+    return [clocks[when][host] for when in ("before", "after") if host in clocks[when]]
 
 
 def _text(facts: dict, name: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+WHERE_YOU_TYPE = "the machine where you type"
 
 
 @dataclass(frozen=True)

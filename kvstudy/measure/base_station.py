@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.clock import Clock, ClockWatch, Course, Offset, offset_to
-from kvstudy.hosts.host import Here
+from kvstudy.hosts.host import WHERE_YOU_TYPE, Here
 from kvstudy.measure import awake, limits, machine, quiet
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills
@@ -103,7 +103,8 @@ class BaseStation:
             return offset_to(address, port)
         except OSError as error:
             raise RunFailed(
-                f"hosts cannot compare their clocks: {self._here.name} does not reach {address}:{port}: "
+                f"hosts cannot compare their clocks: {self._here.name or WHERE_YOU_TYPE} does not reach "
+                f"{address}:{port}: "
                 f"{(error.strerror or str(error)).lower()}"
             ) from error
 

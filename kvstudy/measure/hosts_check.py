@@ -17,7 +17,7 @@ from kvstudy.errors import KvstudyError, ToolMissing
 from kvstudy.hosts import folder as host_folder
 from kvstudy.hosts.clock import Clock, Offset, bandwidth_bytes_per_s, offset_to
 from kvstudy.hosts.cluster import INSTALL, Hosts, own_address
-from kvstudy.hosts.host import Here
+from kvstudy.hosts.host import WHERE_YOU_TYPE, Here
 from kvstudy.hosts.hosts_file import HostEntry, HostsFile
 from kvstudy.hosts.reach import unreached
 from kvstudy.hosts.ssh import Remote, Unreachable, remotes
@@ -76,7 +76,7 @@ def examine(file: HostsFile) -> list[Checked]:
                 address = own_address(next(iter(file.hosts.values())).address)
                 here = Clock(address)
                 until_end.callback(here.close)
-                places[f"{address}:{here.port}"] = "the machine where you type"
+                places[f"{address}:{here.port}"] = WHERE_YOU_TYPE
         list(threads.map(lambda one: _look_around(*one, places), [one for one in found if one[1]]))
         return [one for one, _ in found]
 

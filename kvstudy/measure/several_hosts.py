@@ -6,7 +6,9 @@ The clock of the first generator's host is that of the run: latency is measured 
 host noted is moved to it. Each host is told the start by its own clock.
 """
 
+import json
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -20,6 +22,7 @@ from typing import TypeVar
 
 from kvstudy.errors import HostLost, KvstudyError, RunFailed
 from kvstudy.hosts.clock import SLEW_MAX, Course, Offset, moved_by
+from kvstudy.hosts.host import WHERE_YOU_TYPE
 from kvstudy.measure import machine
 from kvstudy.measure.crew import Crew, Member, part_file_name
 from kvstudy.measure.generator import slowest_count
@@ -37,6 +40,7 @@ LEADS_S = (2.0, 4.0, 8.0)
 STEP_S = 0.1
 END_TIMEOUT_S = 4.0
 STEP_MAX_NS = 1_000_000  # a clock that moves by more at once was set
+TIMES_OF_A_RESULT = ("start_utc", "measure_start_utc", "stop_utc")
 
 
 @dataclass
@@ -77,7 +81,7 @@ class Clocks:
         for host, course in self.courses.items():
             if abs(course.step_ns) > STEP_MAX_NS:
                 raise RunFailed(
-                    f"clock of host {host} was set while it was measured: it moved by "
+                    f"clock of {_in_words(host)} was set while it was measured: it moved by "
                     f"{abs(course.step_ns) / 1e6:.1f} ms at once"
                 )
         for host, after in self.after.items():
@@ -86,15 +90,15 @@ class Clocks:
             allowed = SLEW_MAX * (after.at_ns - before.at_ns) + before.bound_ns + after.bound_ns
             if step_ns > allowed:
                 raise RunFailed(
-                    f"clock of host {host} was set while it was measured: it moved by {step_ns / 1e6:.1f} ms "
-                    f"against that of {self.reference}"
+                    f"clock of {_in_words(host)} was set while it was measured: it moved by "
+                    f"{step_ns / 1e6:.1f} ms against that of {self.reference}"
                 )
 
     def facts(self) -> dict:
         def of(offsets: dict[str, Offset]) -> dict:
             return {
                 host: {
-                    "at_utc": _to_the_nanosecond(one.at_ns / 1e9),
+                    "at_utc": _to_the_nanosecond(one.at_ns),
                     "offset_us": round(one.offset_ns / 1e3, 3),
                     "bound_us": round(one.bound_ns / 1e3, 3),
                     "round_trip_us": round(one.round_trip_ns / 1e3, 3),
@@ -109,6 +113,11 @@ class Clocks:
             "after": of(self.after),
             "wandered_us": wandered,
         }
+
+
+def _in_words(host: str) -> str:
+    """``host``: its name, empty for this machine, which takes part where a service runs at an address."""
+    return f"host {host}" if host else WHERE_YOU_TYPE
 
 
 class SeveralHostsLoad:
@@ -146,7 +155,9 @@ class SeveralHostsLoad:
         generating: dict[Member, Callable[[], SupervisedLoad]] = {}
         for number, member in enumerate(self._crew.generators, start=1):
             at_s = start_s - self.clocks.moved_s(member.host.name, start_s)
-            parts = Parts(f"{number}/{parts_of}" if parts_of > 1 else None, _to_the_nanosecond(at_s))
+            parts = Parts(
+                f"{number}/{parts_of}" if parts_of > 1 else None, _to_the_nanosecond(round(at_s * 1e9))
+            )
             generating[member] = partial(self._generate, member, url, parts, at_s, over)
         service = self._crew.service
         timing = self._timing(start_s - self.clocks.moved_s(service.host.name, start_s), over)
@@ -212,8 +223,14 @@ class SeveralHostsLoad:
             return [self._folder / part_file_name(name, number) for number in range(1, count + 1)]
 
         logs, slow = parts("latency.hlog"), parts("slowest.csv")
+        results = [
+            by_run_clock(
+                json.loads(path.read_text(encoding="utf-8")), partial(self.clocks.moved_ns, member.host.name)
+            )
+            for member, path in zip(self._crew.generators, parts("generator.json"), strict=True)
+        ]
         whole = ("--json", self._folder / "generator.json", "--hlog", self._folder / "latency.hlog")
-        text = merge(self._loadgen, "--text", "-L", *whole, *parts("generator.json"), *logs)
+        text = merge(self._loadgen, results, "--text", "-L", *whole, *logs)
         (self._folder / "generator.txt").write_text(text, encoding="utf-8")
         (self._folder / "slowest.csv").write_text(
             slowest.merged(
@@ -245,9 +262,26 @@ class SeveralHostsLoad:
         write_series(self._folder / "process.csv", columns, whole)
 
 
-def merge(loadgen: Path, *arguments: str | Path) -> str:
-    """What ``loadgen merge`` prints. RunFailed when the results are not those of one load."""
-    done = subprocess.run([str(loadgen), "merge", *map(str, arguments)], capture_output=True, text=True)
+def by_run_clock(result: dict, moved_ns: Callable[[int], int]) -> dict:
+    """What a generator found, with its times by the run's clock. ``moved_ns``: what has to be added to a time
+    of its host."""
+
+    def at(utc: str) -> str:
+        own_ns = round(datetime.fromisoformat(utc).timestamp() * 1e6) * 1000
+        return _to_the_nanosecond(own_ns + moved_ns(own_ns))
+
+    return result | {name: at(result[name]) for name in TIMES_OF_A_RESULT}
+
+
+def merge(loadgen: Path, results: list[dict], *arguments: str | Path) -> str:
+    """What ``loadgen merge`` prints of these results, whose times are by one clock: it sets them beside one
+    another. RunFailed when they are not those of one load."""
+    with tempfile.TemporaryDirectory() as aside:
+        parts = [Path(aside) / part_file_name("generator.json", number + 1) for number in range(len(results))]
+        for path, result in zip(parts, results, strict=True):
+            path.write_text(json.dumps(result), encoding="utf-8")
+        words = [str(loadgen), "merge", *map(str, (*arguments, *parts))]
+        done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise RunFailed(f"results of the generators cannot be merged: {said[-1] if said else 'no reason'}")
@@ -372,7 +406,6 @@ def moved(evidence: Evidence, to: Callable[[float], float]) -> Evidence:
     return replace(evidence, events=events, counters=counters)
 
 
-def _to_the_nanosecond(at_s: float) -> str:
-    at_ns = round(at_s * 1e9)
+def _to_the_nanosecond(at_ns: int) -> str:
     whole = datetime.fromtimestamp(at_ns // 10**9, UTC)
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{at_ns % 10**9:09d}Z"

@@ -10,7 +10,6 @@ slice.
 """
 
 import json
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +18,7 @@ from pathlib import Path
 from kvstudy.errors import RunFailed
 from kvstudy.measure.crew import Crew, Member
 from kvstudy.measure.duet_part import GRACE_S, LEADS_S, Attended, Part, PlannedPart, Turn, part_of
-from kvstudy.measure.several_hosts import Clocks, Watches, all_at_once, compare_clocks, merge
+from kvstudy.measure.several_hosts import Clocks, Watches, all_at_once, by_run_clock, compare_clocks, merge
 from kvstudy.measure.start_in_time import started_in_time
 from kvstudy.plan.comparison import Load, Slices
 
@@ -92,7 +91,8 @@ class SeveralHostsDuet:
         }
         bound_ns = round(clocks.bound_s(there) * 1e9)
         by_reference = Attended(moved, attended.clock_step_ns)
-        return part_of(planned, self._together(planned, generated), start_ns, by_reference, bound_ns)
+        found = self._together(planned, generated, clocks)
+        return part_of(planned, found, start_ns, by_reference, bound_ns)
 
     def _planned(self, load: Load, slices: Slices, turn: Turn) -> dict[Member, PlannedPart]:
         """Of each generator; all have the slices of the first."""
@@ -109,18 +109,17 @@ class SeveralHostsDuet:
                 raise RunFailed(f"host {member.host.name}: its generator plans other slices than the first")
         return plans
 
-    def _together(self, planned: PlannedPart, generated: dict[Member, dict]) -> dict:
+    def _together(self, planned: PlannedPart, generated: dict[Member, dict], clocks: Clocks) -> dict:
         """The result of the only generator, or of all; that one is written, too, beside those of each, which
         come at the end of the launch."""
-        found = [generated[member] for member in self.crew.generators]
-        if len(found) == 1:
-            return found[0]
+        if len(generated) == 1:
+            return generated[self.crew.generators[0]]
+        found = [
+            by_run_clock(generated[member], partial(clocks.moved_ns, member.host.name))
+            for member in self.crew.generators
+        ]
         whole = self.folder / planned.file("json").name
-        with tempfile.TemporaryDirectory() as aside:
-            parts = [Path(aside) / f"{number}.json" for number in range(len(found))]
-            for path, result in zip(parts, found, strict=True):
-                path.write_text(json.dumps(result), encoding="utf-8")
-            merge(self.loadgen, "--json", whole, *parts)
+        merge(self.loadgen, found, "--json", whole)
         return json.loads(whole.read_text(encoding="utf-8"))
 
     def clock_of_service(self, at_s: float) -> float:

@@ -35,6 +35,20 @@ def test_how_far_either_clock_wandered_belongs_to_the_bound_of_what_was_moved(ma
     assert conditions.clock_bound_s(run) == pytest.approx(360e-6)
 
 
+def test_how_far_another_generators_clock_went_off_since_it_was_told_when_to_begin_belongs_to_the_bound(
+    make_run,
+):
+    clocks = looked(before=0.0, after=0.0) | {"wandered_us": {"a": 300.0, "b": 20.0, "c": 5.0}}
+    for when, offset in (("before", -1_000_000.0), ("after", -1_000_150.0)):
+        clocks[when]["c"] = {"offset_us": offset, "bound_us": 60.0}
+    hosts, more = (
+        SERVICE_ELSEWHERE | {"generators": ["b", "c"]},
+        {"machine.json": json.dumps({"clocks": clocks})},
+    )
+    run = make_run("two generators", hosts=hosts, more=more)
+    assert conditions.clock_bound_s(run) == pytest.approx((360 + 60 + 150 + 5) / 1e6)
+
+
 def test_the_host_whose_clock_is_the_runs_and_a_single_machine_are_not_off(make_run):
     assert offset_s(make_run, "reference", looked()) == 0
     assert conditions.clock_offset_s(make_run("alone")) == conditions.clock_bound_s(make_run("other")) == 0

@@ -10,6 +10,8 @@ import pytest
 
 from kvstudy.errors import RunFailed
 from kvstudy.hosts.clock import Clock, ClockWatch, Course, Offset, course_of, moved_by, offset_to
+from kvstudy.hosts.host import Here
+from kvstudy.measure.base_station import BaseStation
 from kvstudy.measure.several_hosts import Clocks, moved
 from kvstudy.subject.protocol import Evidence
 
@@ -165,3 +167,18 @@ def test_causes_of_the_tail_are_named_by_events_of_a_wrong_clock_as_by_those_of_
     assert mended[["cause", "word"]].equals(right[["cause", "word"]])
     assert mended["share"].to_numpy() == pytest.approx(right["share"].to_numpy(), abs=0.02)
     assert wrong.iloc[0]["share"] < 0.3  # what it would have been
+
+
+def test_the_machine_where_it_is_typed_is_named_as_that():
+    """It takes part where the service runs at an address, and has no name."""
+    clocks = Clocks("b", {"": Offset(0, 0, 10_000, 20_000)}, courses={"": Course(12_500_000, 25_000_000)})
+    with pytest.raises(
+        RunFailed, match="^clock of the machine where you type was set while it was measured: "
+    ):
+        clocks.check()
+    station = BaseStation(Here(Path(), Path(), lambda *_: None), None, None)
+    clock = Clock("127.0.0.1")
+    clock.close()
+    said = f"the machine where you type does not reach 127.0.0.1:{clock.port}: connection refused"
+    with pytest.raises(RunFailed, match=f"hosts cannot compare their clocks: {said}"):
+        station.clock_offset("127.0.0.1", clock.port)

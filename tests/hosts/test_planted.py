@@ -65,6 +65,10 @@ def test_wrong_clocks_are_found_within_their_bounds_and_pauses_lie_where_answers
     starts = [json.loads(run.text(f"generator-{part}.json"))["measure_start_utc"] for part in (1, 2)]
     apart_s = (epoch_ns(starts[1]) - epoch_ns(starts[0])) / 1e9
     assert abs(apart_s - CLOCKS["c"].ahead_ns / 1e9) < 0.1, "generators did not begin together"
+    whole = json.loads(run.text("generator.json"))
+    began_s = epoch_ns(whole["measure_start_utc"]) / 1e9
+    assert abs(began_s - window(run)[0]) < 0.1, "events would be set beside answers of another moment"
+    assert whole["merged"]["starts_apart_s"] < 0.1
     pauses = [one for one in json.loads(run.text("events.json"))["gc"] if "Periodic" in json.dumps(one)]
     measured = window(run)
     pauses = [one for one in pauses if measured[0] < middle(one) < measured[1]]
@@ -162,3 +166,26 @@ def failed(project) -> list[tuple[str, dict]]:
 
 def completed(project) -> list:
     return [run for run in sealed_runs(project.raw) if run.facts["outcome"] == "completed"]
+
+
+HOUR_NS = 3600 * 10**9
+
+
+def test_hosts_whose_clocks_are_hours_apart_are_measured_on(hosts, project):
+    """Two are behind the machine where it is typed, so that what begins there now has not begun yet."""
+    file = hosts.yaml(a=["service"], b=["generator"], c=["generator"])
+    hours = {"a": -1, "b": 5, "c": -2}
+    with begun_anew(hosts, {name: {"clock": WrongClock(of * HOUR_NS, 0)} for name, of in hours.items()}):
+        measuring = project.kvstudy(
+            "run",
+            project.experiment(subject="kv-service", rate=200),
+            "--hosts",
+            file,
+            "--generators",
+            len("bc"),
+        )
+        code, out, err = project.finished(measuring, timeout_s=120)
+    assert code == 0, out + err
+    (run,) = sealed_runs(project.raw)
+    offsets = run.machine["clocks"]["before"]
+    assert {name: round(one["offset_us"] / 3600e6, 2) for name, one in offsets.items()} == {"a": 6, "c": 7}

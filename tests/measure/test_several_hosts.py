@@ -181,3 +181,19 @@ def test_of_a_load_that_failed_what_others_took_meanwhile_is_known_all_the_same(
     with pytest.raises(RunFailed):
         load.run("http://a:1", over="run")
     assert load.load_during()["steal_share_mean"] == 0.4
+
+
+def test_what_a_generator_found_is_merged_by_the_clock_of_the_run():
+    """Its own clock is 250 ms behind: by that its window would begin before those of the others."""
+    found = {
+        "start_utc": "2026-11-20T20:41:06.750000000Z",
+        "measure_start_utc": "2026-11-20T20:41:07.750000000Z",
+        "stop_utc": "2026-11-20T23:59:59.999000000Z",
+        "counts": {"completed": 7},
+    }
+    assert several_hosts.by_run_clock(found, lambda _own_ns: 250_000_000) == {
+        "start_utc": "2026-11-20T20:41:07.000000000Z",
+        "measure_start_utc": "2026-11-20T20:41:08.000000000Z",
+        "stop_utc": "2026-11-21T00:00:00.249000000Z",
+        "counts": {"completed": 7},
+    }
