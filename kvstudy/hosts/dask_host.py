@@ -18,17 +18,20 @@ import re
 import signal
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import click
 import dask
 from distributed import Client, Scheduler, Worker
+from distributed.comm import connect
 from distributed.security import Security
 
 from kvstudy.errors import HostLost, KvstudyError
 from kvstudy.hosts.agent_process import AgentProcess
-from kvstudy.hosts.cluster import SAYS_IT_IS_THERE
+from kvstudy.hosts.cluster import SAYS_IT_IS_THERE, SCHEDULER_HINT
 
 CONNECT_TIMEOUT_S = 10
 ANSWER_TIMEOUT_S = 3.0
@@ -49,6 +52,7 @@ QUIET = {
     "distributed.comm.retry.count": 0,
 }
 TLS_FILES = ("ca", "cert", "key")
+ALWAYS = datetime(1970, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
 
 
 # ---- who measures ------------------------------------------------------------------------------------------
@@ -62,6 +66,7 @@ class Cluster:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         try:
             with dask.config.set(QUIET):
+                _shake_hands(address, security(tls) if tls else Security())
                 self._client = Client(
                     address,
                     timeout=CONNECT_TIMEOUT_S,
@@ -69,10 +74,11 @@ class Cluster:
                     set_as_default=False,
                     heartbeat_interval="5s",
                 )
-        except (OSError, TimeoutError, ValueError) as error:
+        except Exception as error:  # what answers there may be anything
+            said = str(error).splitlines()
             raise KvstudyError(
-                f"no Dask scheduler answers: {address}: {str(error).splitlines()[0][:200]}",
-                "is it running? kvstudy hosts check says what is there",
+                f"no Dask scheduler answers: {address}: {said[0][:200] if said else 'it says nothing'}",
+                f"is that its port? {SCHEDULER_HINT}",
             ) from error
 
     @property
@@ -126,6 +132,17 @@ class WorkerLink:
     def _scheduler_answers(self) -> bool:
         """Asked anew: what goes through a scheduler that ends fails before the client notices its end."""
         return _answers(self._client, CONNECT_TIMEOUT_S)
+
+
+def _shake_hands(address: str, security: Security) -> None:
+    """For that a client waits without end. In a thread of its own: this one may have a loop that runs."""
+
+    async def shake() -> None:
+        asked = connect(address, CONNECT_TIMEOUT_S, **security.get_connection_args("client"))
+        (await asyncio.wait_for(asked, CONNECT_TIMEOUT_S)).abort()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, shake()).result()
 
 
 def _gone(error: OSError) -> str:
@@ -205,15 +222,30 @@ def security(folder: Path) -> Security:
 
 
 def write_certificates(folder: Path) -> None:
-    """Made for this cluster alone: without them whoever reaches its port could run code there."""
-    made = Security.temporary()
+    """Made for this cluster alone: without them whoever reaches its port could run code there. Valid whatever
+    the clocks of hosts say; those of Dask's own (``Security.temporary``) begin now, by the clock here."""
+    # Here: only who puts up a cluster needs it.
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509.oid import NameOID
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kvstudy")])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(ALWAYS[0])
+        .not_valid_after(ALWAYS[1])
+        .sign(key, hashes.SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name, text in zip(
-        TLS_FILES, (made.tls_ca_file, made.tls_client_cert, made.tls_client_key), strict=True
-    ):
-        path = folder / f"{name}.pem"
+    for file, pem in zip(TLS_FILES, (certificate, certificate, private), strict=True):
+        path = folder / f"{file}.pem"
         path.touch(mode=0o600)
-        path.write_text(text)
+        path.write_bytes(pem)
 
 
 @click.group()

@@ -2,12 +2,17 @@
 
 import json
 import os
+import queue
+import socket
 import subprocess
 import sys
+import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 
 import pytest
+from cryptography import x509
 from dask_scheduler import address_in
 from test_agent import Keeper
 
@@ -113,3 +118,47 @@ def test_who_looks_at_a_host_that_somebody_measures_on_is_told_so_and_disturbs_n
 )
 def test_of_a_worker_that_is_gone_it_is_told_why_and_not_by_which_socket(said, told):
     assert dask_host._gone(OSError(said)) == told
+
+
+@pytest.mark.parametrize(
+    "answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["nothing", "its end", "HTTP"]
+)
+def test_who_answers_as_no_scheduler_does_is_not_waited_for_without_end(monkeypatch, answer):
+    """One that stands still takes connections; at another port may be its dashboard."""
+    monkeypatch.setattr(dask_host, "CONNECT_TIMEOUT_S", 1.0)
+    refused = queue.SimpleQueue()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+        def connected() -> None:
+            with pytest.raises(KvstudyError) as error:
+                dask_host.Cluster(address)
+            refused.put(error.value)
+
+        def answering() -> None:
+            with suppress(OSError):
+                while True:
+                    asking.append(server.accept()[0])
+                    if answer is not None:
+                        asking[-1].sendall(answer)
+                        asking[-1].close()
+
+        asking: list[socket.socket] = []
+        for work in (answering, connected):
+            threading.Thread(target=work, daemon=True).start()
+        error = refused.get(timeout=60)
+        server.shutdown(socket.SHUT_RDWR)
+    for one in asking:
+        one.close()
+    assert error.message.startswith(f"no Dask scheduler answers: {address}: ")
+    assert "is that its port?" in error.hint
+
+
+def test_certificates_are_valid_by_any_clock(tmp_path):
+    """A host whose clock is behind would refuse those that begin now."""
+    dask_host.write_certificates(tmp_path)
+    dask_host.security(tmp_path).get_connection_args("worker")
+    certificate = x509.load_pem_x509_certificate((tmp_path / "ca.pem").read_bytes())
+    assert certificate.not_valid_before_utc <= datetime(1970, 1, 1, tzinfo=UTC)
+    assert certificate.not_valid_after_utc >= datetime(2100, 1, 1, tzinfo=UTC)
+    assert (tmp_path / "key.pem").stat().st_mode & 0o077 == 0
