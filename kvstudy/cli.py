@@ -537,12 +537,14 @@ def hosts_check(file: Path) -> None:
 def hosts_up(file: Path) -> None:
     """Put up a cluster on the hosts, over SSH; it stays until kvstudy hosts down."""
     from kvstudy.hosts.cluster import up
+    from kvstudy.hosts.session import Session
     from kvstudy.project import work_root
 
-    given = _hosts(file)
+    given, work = _hosts(file), work_root(project_root())
     if not given.ssh:
         raise KvstudyError(f"its cluster is up already: {given.scheduler}", "there is nothing to put up")
-    facts = up(given, work_root(project_root()))
+    with Session(work):  # a measurement that goes on may have put up its own
+        facts = up(given, work)
     click.echo(f"cluster of {len(facts['workers'])} hosts: {facts['scheduler']}")
 
 
@@ -551,9 +553,14 @@ def hosts_up(file: Path) -> None:
 def hosts_down(file: Path) -> None:
     """Take the cluster down; nothing of it is left running."""
     from kvstudy.hosts.cluster import down
+    from kvstudy.hosts.session import Session
     from kvstudy.project import work_root
 
-    left = down(_hosts(file), work_root(project_root()))
+    given, work = _hosts(file), work_root(project_root())
+    if not given.ssh:
+        raise KvstudyError(f"its cluster is not kvstudy's: {given.scheduler}", "who put it up takes it down")
+    with Session(work):  # a measurement that goes on may use it
+        left = down(given, work)
     if left:
         raise KvstudyError(
             f"not reached: {', '.join(left)}",

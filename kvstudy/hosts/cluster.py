@@ -123,9 +123,11 @@ class Hosts:
 
     def __exit__(self, *_error: object) -> None:
         self._is_over = True
-        with ThreadPoolExecutor(16) as threads:
-            list(threads.map(RemoteHost.end, self.hosts.values()))
-        self._disconnect()
+        try:
+            with ThreadPoolExecutor(16) as threads:
+                list(threads.map(RemoteHost.end, self.hosts.values()))
+        finally:  # also for who is interrupted once more
+            self._disconnect()
 
     def _connect(self) -> None:
         if self._file.scheduler:
@@ -187,9 +189,9 @@ class Hosts:
             self._disconnect()
 
     def _workers_of(self, name: str) -> list[str]:
-        address = self._file.hosts[name].address
+        addresses = _numbers_of(self._file.hosts[name].address)
         known = self._cluster.workers().items()
-        return [at for at, (called, host) in known if called == name or host == address]
+        return [at for at, (called, host) in known if called == name or host in addresses]
 
     def _start_worker(self, name: str) -> None:
         """Again, after its end; of a cluster of somebody else's, its owner does."""
@@ -345,8 +347,11 @@ def _take_down(file: HostsFile, facts: dict) -> list[str]:
             return None
         return remote.name
 
+    # Where its workers are; the file may say something else by now.
+    known = facts.get("hosts", {})  # an older kvstudy noted none
+    of_it = [Remote(name, address, file) for name, address in known.items()] or remotes(file)
     with ThreadPoolExecutor(16) as threads:
-        return [name for name in threads.map(ended, remotes(file)) if name]
+        return [name for name in threads.map(ended, of_it) if name]
 
 
 def _end_scheduler(facts: dict) -> None:
@@ -370,6 +375,13 @@ def own_address(other: str) -> str:
                 f"no way to the address of a host: {other}: {(error.strerror or str(error)).lower()}"
             ) from error
         return asking.getsockname()[0]
+
+
+def _numbers_of(address: str) -> set[str]:
+    """With those that the name of a host stands for: by them Dask knows its workers."""
+    with suppress(OSError):
+        return {address, *(to[0] for *_, to in socket.getaddrinfo(address, None, socket.AF_INET))}
+    return {address}
 
 
 def _lives(facts: dict) -> bool:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from kvstudy import cli
+from kvstudy.hosts.session import Session
+from kvstudy.project import work_root
 from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter
 
 PROJECT = Path(__file__).parents[2]
@@ -528,3 +530,31 @@ def test_a_label_that_no_chart_shows_is_refused_before_anything_is_measured(proj
 def test_a_label_that_no_file_can_hold_is_refused_before_anything_is_measured(project, command):
     refused = kvstudy(command, "experiments/trial.yaml", "--label", "\udcfcber", root=project)
     assert refused.returncode == 2 and "'--label': not text in UTF-8: " in refused.stderr
+
+
+SSH_HOSTS = """
+ssh: {}
+hosts: {a: {address: 192.0.2.1, roles: [service, generator]}}
+"""
+
+
+def test_a_cluster_of_somebody_elses_is_not_said_to_be_down(project):
+    file = project / "hosts.yaml"
+    file.write_text(SSH_HOSTS.replace("ssh: {}", "scheduler: tcp://192.0.2.1:8786"))
+    answer = kvstudy("hosts", "down", file, root=project)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    told = "its cluster is not kvstudy's: tcp://192.0.2.1:8786\n  who put it up takes it down\n"
+    assert answer.stderr == f"kvstudy: {told}"
+
+
+@pytest.mark.parametrize("command", ["up", "down"])
+def test_a_cluster_is_neither_put_up_nor_taken_down_while_something_is_measured(project, command):
+    """It may be the one that the measurement has put up for itself."""
+    (project / "hosts.yaml").write_text(SSH_HOSTS)
+    noted = work_root(project) / "cluster" / "cluster.json"
+    with Session(work_root(project)):
+        noted.parent.mkdir()
+        noted.write_text("{}")
+        answer = kvstudy("hosts", command, "hosts.yaml", root=project)
+    assert answer.returncode == 1 and noted.exists()
+    assert answer.stderr.startswith(f"kvstudy: another measurement is running: pid={os.getpid()}\n")

@@ -267,3 +267,45 @@ def test_the_cluster_of_another_file_is_not_taken_for_this_ones(tmp_path, file, 
     facts["hosts"]["b"] = "127.0.0.2"  # one host more than are asked for
     cluster.Hosts(HostsFile.load(file), tmp_path, lambda *_: None).__enter__()
     assert connected
+
+
+def test_a_cluster_is_taken_down_on_its_own_hosts_whatever_the_file_says_by_then(tmp_path, file, monkeypatch):
+    """A worker's pid means another process on another machine of that name."""
+    asked = {}
+    monkeypatch.setattr(
+        cluster.Remote, "asked", lambda one, words, **_: asked.update({one.name: (one.address, words)})
+    )
+    facts = {
+        "name": "one",
+        "pid": None,
+        "hosts": {"a": "127.0.0.9", "c": "127.0.0.3"},
+        "workers": {"a": 4_000_001, "c": 4_000_003},
+    }
+    assert cluster._take_down(HostsFile.load(file), facts) == []
+    assert {name: address for name, (address, _) in asked.items()} == {"a": "127.0.0.9", "c": "127.0.0.3"}
+    assert "kill 4000003" in asked["c"][1]
+
+
+def test_a_worker_is_known_by_the_address_that_its_hosts_name_stands_for(tmp_path, file):
+    """Dask names it by a number, and as its owner started it."""
+    given = json.loads(file.read_text())
+    for name, address in (("a", "localhost"), ("b", "no such host")):
+        given["hosts"][name]["address"] = address
+    hosts = cluster.Hosts(HostsFile.model_validate(given), tmp_path, lambda *_: None)
+    workers = {"tcp://127.0.0.1:1": ("tcp://127.0.0.1:1", "127.0.0.1"), "tcp://10.0.0.1:1": ("0", "10.0.0.1")}
+    hosts._cluster = SimpleNamespace(workers=lambda: workers)
+    assert hosts._workers_of("a") == ["tcp://127.0.0.1:1"] and hosts._workers_of("b") == []
+
+
+def test_who_is_interrupted_while_hosts_are_ended_leaves_no_cluster(tmp_path, file, monkeypatch):
+    def interrupt(_host):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cluster.RemoteHost, "end", interrupt)
+    ended = []
+    monkeypatch.setattr(cluster, "_take_down", lambda _file, facts: ended.append(facts))
+    hosts = cluster.Hosts(HostsFile.load(file), tmp_path, lambda *_: None)
+    hosts._own = {"pid": 1}
+    with pytest.raises(KeyboardInterrupt):
+        hosts.__exit__()
+    assert ended == [{"pid": 1}]
