@@ -39,10 +39,15 @@ class Artifacts:
 
     @classmethod
     def needed_by(
-        cls, plan: Plan, root: Path, build: Callable[[str, Path], Build] | None = None
+        cls,
+        plan: Plan,
+        root: Path,
+        build: Callable[[str, Path], Build] | None = None,
+        on_hosts: bool = False,
     ) -> "Artifacts":
         """ToolMissing names what is not there, or older than its sources, and the command that makes it,
-        before anything is started. ``build``: how another revision is had that is not built here."""
+        before anything is started. ``build``: how another revision is had that is not built here;
+        ``on_hosts``: services run there, and what a command needs is looked for there alone."""
         subjects: dict[str, Subject] = {}
         builds: dict[str, Build] = {}
         if build is None:
@@ -59,7 +64,8 @@ class Artifacts:
             key = _key(run.configuration)
             if key not in subjects:
                 subjects[key] = subject_of(run.configuration, root, built)
-            subjects[key].check(run.profile is not None)
+            if not (on_hosts and run.configuration.spec.command):
+                subjects[key].check(run.profile is not None)
         names = sorted({run.configuration.generator for run in plan.runs})
         loadgen, writes_first = (
             loadgen_binary(root),
@@ -187,9 +193,8 @@ def _check_age(name: str, folder: Path, product: Path) -> None:
 
 
 def _is_jdk_of(facts: dict, subject: Subject) -> bool:
-    """Of a run on other hosts, whose JDK is not the one here, nobody knows."""
     noted = (facts.get("tool_versions") or {}).get("jdk")
-    return noted is None or "hosts" in facts or subject.versions.get("jdk", noted) == noted
+    return noted is None or subject.versions.get("jdk", noted) == noted
 
 
 def _key(configuration: Configuration) -> str:

@@ -107,7 +107,7 @@ def compare(
     # A build would be in the way of another measurement, so the session comes first.
     with interruptible(), Session(work_root(root)) as session, ExitStack() as until_end:
         runs = runs_of(comparison)
-        artifacts = Artifacts.needed_by(runs, root)
+        artifacts = Artifacts.needed_by(runs, root, on_hosts=hosts is not None)
         clear_up(session, root, comparison.experiment.name)
         if not hosts:
             chosen_ports(comparison.experiment.port)

@@ -6,7 +6,6 @@ was asked for is the same (its identity), under the same label, with the same pr
 search_runs.py.
 """
 
-import functools
 import shutil
 import sys
 from collections.abc import Callable
@@ -32,7 +31,13 @@ from kvstudy.measure.progress import Progress
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.run import Bench, Run
 from kvstudy.measure.search_runs import expected_runs, search_all, search_facts
-from kvstudy.measure.side_by_side import is_of, measured_here, of_these_crews, side_by_side
+from kvstudy.measure.side_by_side import (
+    is_of,
+    measured_alike,
+    measured_here,
+    of_these_crews,
+    side_by_side,
+)
 from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
@@ -141,7 +146,7 @@ def execute(
         pinning(1, experiment.cores)
     # A build would be in the way of another measurement, so the session comes first.
     with interruptible(), Session(work_root(root)) as session, ExitStack() as until_end:
-        artifacts = Artifacts.needed_by(whole, root)
+        artifacts = Artifacts.needed_by(whole, root, on_hosts=hosts is not None)
 
         def fills_here(doing: Callable[[str], None]) -> Fills:
             return Fills(work_root(root), workloads_root(root), artifacts, session.registered, doing)
@@ -159,21 +164,29 @@ def execute(
                     at_most=1 if experiment.search else None,
                 )
             )
-        before = _sealed_with_these_programs(artifacts, root, experiment.name, label) if resume else {}
+        sealed = _sealed(root, experiment.name, label) if resume else []
+        alike = (
+            measured_alike(sealed, crews) if hosts else [artifacts.are_those_of(run.facts) for run in sealed]
+        )
+        before = _whole([run for run, is_alike in zip(sealed, alike, strict=True) if is_alike])
         asked_for = {run.identity() for run in whole.runs}
         kept = {identity: run for identity, run in before.items() if identity in asked_for}
         if hosts:
-            there = [run for run in kept.values() if any(is_of(run, crew) for crew in crews)]
-            _, of_these = of_these_crews(whole.runs, there, [crew.names for crew in crews])
+            _, of_these = of_these_crews(whole.runs, kept.values(), [crew.names for crew in crews])
+            elsewhere = asked_for & {
+                run.facts["identity"] for run in sealed if not any(is_of(run, crew) for crew in crews)
+            }
+            before_these, where = elsewhere | kept.keys(), "other hosts"
             kept = {run.facts["identity"]: run for run in of_these}
         else:
-            here = measured_here(kept)
-            if len(here) < len(kept):
-                print(
-                    f"{len(kept) - len(here)} sealed runs are of another machine: measured here anew",
-                    file=sys.stderr,
-                )
-            kept = here
+            before_these, where = kept.keys(), "another machine"
+            kept = measured_here(kept)
+        if others := before_these - kept.keys():
+            print(
+                f"{counted(len(others), 'sealed run')} of {where} {'is' if len(others) == 1 else 'are'} "
+                "measured anew",
+                file=sys.stderr,
+            )
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
         if not hosts:
@@ -307,27 +320,31 @@ def _run_each(runs: list[PlannedRun], bench: Bench, result: Result) -> None:
         failures.note(run)
 
 
-def _sealed_with_these_programs(
-    artifacts: Artifacts, root: Path, experiment: str, label: str
-) -> dict[str, SealedRun]:
-    """Completed runs of this experiment and label with the same programs, by identity; the newest where there
-    are several. Of a search also the trials that their service did not survive: asked again until it does,
-    they would be answered by survivors. One of which nothing can be told, or that is not as it was sealed, is
-    told and not kept."""
-    found = {}
-    tell = functools.partial(print, file=sys.stderr)
-    for run in resumed.known(raw_root(root) / experiment, tell):
+def _sealed(root: Path, experiment: str, label: str) -> list[SealedRun]:
+    """Completed runs of this experiment and label, by age. Of a search also the trials that their service did
+    not survive: asked again until it does, they would be answered by survivors. One of which nothing can be
+    told is told and left out."""
+    found = []
+    for run in resumed.known(raw_root(root) / experiment, _tell):
         if is_duet(run):  # a launch of both sides, sealed beside the runs of the same experiment
             continue
         facts = run.facts
         says_something = facts["outcome"] == "completed" or (
             facts.get("search") and is_under_load(facts["outcome"])
         )
-        if not (artifacts.are_those_of(facts) and facts["label"] == label and says_something):
-            continue
-        if "identity" in facts and resumed.is_whole(run, tell):
-            found[facts["identity"]] = run
+        if facts["label"] == label and says_something and "identity" in facts:
+            found.append(run)
     return found
+
+
+def _whole(runs: list[SealedRun]) -> dict[str, SealedRun]:
+    """By identity, the newest where there are several. One that is not as it was sealed is told and not
+    kept."""
+    return {run.facts["identity"]: run for run in runs if resumed.is_whole(run, _tell)}
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _check_workloads(whole: Plan, root: Path) -> None:

@@ -79,8 +79,8 @@ class Run:
         try:
             self._begin(folder)
             self._measured(folder)
-            if self._crew.is_here:
-                self._bench.artifacts.check_unchanged()
+            if self._crew.sees_service:
+                self._service.check_unchanged()
         except KeyboardInterrupt:
             outcome, interrupted = f"{INTERRUPTED} during {self._phase}", True
         except KvstudyError as error:

@@ -61,6 +61,18 @@ def is_of(run: SealedRun, crew: Crew) -> bool:
     )
 
 
+def measured_alike(runs: list[SealedRun], crews: list[Crew]) -> list[bool]:
+    """Of each whether it was measured on the hosts of one of these crews, with the programs that the
+    service's host has now: what a command names may be another one here."""
+    found = [False] * len(runs)
+    for crew in crews:
+        there = [number for number, run in enumerate(runs) if is_of(run, crew)]
+        alike = crew.service.station.are_alike([runs[number].facts for number in there])
+        for number, is_alike in zip(there, alike, strict=True):
+            found[number] = is_alike
+    return found
+
+
 def of_these_crews(
     whole: list[PlannedRun], sealed: Iterable[SealedRun], crews: list[str]
 ) -> tuple[list[Share], list[SealedRun]]:

@@ -197,6 +197,15 @@ class Station(BaseStation):
 
     # ---- both ------------------------------------------------------------------------------------------
 
+    def are_alike(self, runs: list[dict]) -> list[bool]:
+        """Of each run.json whether that run was measured with the programs, the JDK and the script of
+        here."""
+        return [self._artifacts.are_those_of(facts) for facts in runs]
+
+    def check_unchanged(self) -> None:
+        """RunFailed where a program is another one by now."""
+        self._artifacts.check_unchanged()
+
     def tools(self) -> dict:
         """What run.json says of the programs here."""
         return {

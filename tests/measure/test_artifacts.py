@@ -163,7 +163,7 @@ def test_a_run_of_another_jdk_is_measured_again_by_resume(root, scripts, monkeyp
     monkeypatch.setattr(catalogue, "find_jdk", lambda: Jdk(root / "jdk", "25.0.1"))
     assert not needed(root).are_those_of(facts)
     over_a_network = facts | {"hosts": {"service": "a", "generators": ["b"]}}
-    assert needed(root).are_those_of(over_a_network), "its JDK is not the one here"
+    assert not needed(root).are_those_of(over_a_network), "the service's host is asked, which has a JDK too"
 
 
 def test_a_run_of_before_its_script_was_noted_is_kept(root, scripts):
@@ -214,3 +214,15 @@ def test_a_run_notes_its_script_as_it_was_when_the_run_began(root, scripts):
     (scripts / "put.lua").write_text("-- saved while the run goes on")
     given = (planned, "id", "", "completed", artifacts, {}, None, {}, None, 5.0, {})
     assert run_facts(*given, before)["tool_digests"] == before != run_facts(*given)["tool_digests"]
+
+
+def test_what_a_command_needs_on_other_hosts_need_not_be_here(root):
+    of_command = plan(
+        trial(subject={"name": "shop", "command": ["no-such-shop", "{port}"], "needs": ["curlier"]})
+    )
+    with pytest.raises(ToolMissing, match="no such program: no-such-shop: needed by subject shop"):
+        Artifacts.needed_by(of_command, root)
+    Artifacts.needed_by(of_command, root, on_hosts=True)
+    service_jar(root).unlink()
+    with pytest.raises(ToolMissing, match="not built: .*kv-service.jar"):  # which is sent to them
+        Artifacts.needed_by(plan(trial()), root, on_hosts=True)

@@ -13,7 +13,7 @@ from trial import trial
 from kvstudy.errors import InputError
 from kvstudy.measure import compare, side_by_side
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.execute import _sealed_with_these_programs, disk_needed
+from kvstudy.measure.execute import _sealed, _whole, disk_needed
 from kvstudy.measure.fill import FILLED
 from kvstudy.measure.preconditions import check_port
 from kvstudy.plan.run_plan import configurations_of, fill_bytes
@@ -47,7 +47,8 @@ def kept(root: Path, run) -> list[str]:
     key = [facts.get("server") or "kv-service", facts.get("subject"), facts["service"], facts["jvm"]]
     artifacts = Artifacts(root, Path("loadgen"), {}, {json.dumps(key, sort_keys=True): Service()})
     artifacts.__dict__["generator_digests"] = {"loadgen": "0"}  # of a program that is none
-    return list(_sealed_with_these_programs(artifacts, root, "trial", facts["label"]))
+    sealed = _sealed(root, "trial", facts["label"])
+    return list(_whole([one for one in sealed if artifacts.are_those_of(one.facts)]))
 
 
 def test_launches_of_a_duet_are_not_taken_for_runs_when_a_measurement_is_resumed(tmp_path):
@@ -88,10 +89,10 @@ def test_a_run_that_is_not_as_it_was_sealed_is_told_and_not_kept_when_a_measurem
     assert kept(tmp_path, run) == ["whole", "twice"]
     told = [line.replace(f"{raw_root(tmp_path)}/trial/", "") for line in capsys.readouterr().err.splitlines()]
     assert [line.split(" sha256")[0] for line in told] == [
-        "not kept: run-3/service.log: changed after sealing:",
-        "not kept: run-4/service.log: changed after sealing:",
         "not kept: run is of a newer kvstudy: run=run-5 schema_version=99 known=3",
         "not kept: run-6/run.json:1: not JSON: Expecting property name enclosed in double quotes",
+        "not kept: run-3/service.log: changed after sealing:",
+        "not kept: run-4/service.log: changed after sealing:",
     ]
 
 

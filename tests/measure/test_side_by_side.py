@@ -8,7 +8,7 @@ import pytest
 from trial import trial
 
 from kvstudy.errors import HostLost, KvstudyError
-from kvstudy.measure.side_by_side import Share, is_of, of_these_crews, side_by_side
+from kvstudy.measure.side_by_side import Share, is_of, measured_alike, of_these_crews, side_by_side
 from kvstudy.plan.run_plan import plan
 
 
@@ -165,3 +165,20 @@ def test_when_no_crew_is_left_it_ends_with_what_happened_first():
 
     with pytest.raises(KvstudyError, match="host is lost"):
         side_by_side([share(1), share(2), share(3)], [crew("a"), crew("b")], measure, lambda runs: runs)
+
+
+def test_whether_a_run_is_of_the_programs_of_its_hosts_is_asked_there_and_of_no_other_host():
+    """What a command names may be another program on each of them, and here."""
+
+    def run(service, digest):
+        facts = {"hosts": {"service": service, "generators": ["g"]}, "digest": digest}
+        return SimpleNamespace(facts=facts, machine={})
+
+    def crew_with(name, digest):
+        station = SimpleNamespace(are_alike=lambda runs: [facts["digest"] == digest for facts in runs])
+        member = SimpleNamespace(station=station)
+        return SimpleNamespace(names=f"{name} ← g", is_here=False, machines={}, service=member)
+
+    runs = [run("a", "1"), run("b", "1"), run("b", "2"), run("gone", "1")]
+    crews = [crew_with("a", "1"), crew_with("b", "2")]
+    assert measured_alike(runs, crews) == [True, False, True, False]
