@@ -28,9 +28,10 @@ from kvstudy.errors import FormatError, KvstudyError, RunFolderError
 from kvstudy.hosts.cluster import Hosts
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostsFile
-from kvstudy.hosts.remote import RemoteHost
+from kvstudy.hosts.remote import RemoteHost, give_up
 from kvstudy.hosts.ssh import Remote, remotes
 from kvstudy.project import work_root
+from kvstudy.workers import processes
 
 RUNS, PART = "runs.tar", "part"
 STEP_S = 0.2
@@ -45,7 +46,7 @@ def spread_over(file: HostsFile, root: Path, registered: Callable[[int, bool], N
                 cluster = until_end.enter_context(Hosts(_reached(file), work_root(root), registered))
             except KvstudyError as error:
                 print(f"no host makes tables, all are made here: {error.message}", file=sys.stderr)
-                yield from map(make, tasks)
+                yield from processes(make, tasks)
                 return
             yield from _Work(list(cluster.hosts.values()), make, tasks).done()
 
@@ -106,6 +107,7 @@ class _Work:
                 self._mostly_known.append(task)
             else:
                 self._left.put((number, task))
+        self._for_here: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._made: queue.SimpleQueue[Task] = queue.SimpleQueue()
         self._is_over = threading.Event()
 
@@ -122,10 +124,12 @@ class _Work:
                     one.result()
             except BaseException:  # nobody waits for the parts that are under way
                 self._is_over.set()
-                list(threads.map(lambda host: host.give_up("interrupted"), self._hosts))
+                give_up(self._hosts, "interrupted")
                 raise
         while not self._left.empty():
-            yield self._make(self._left.get()[1])
+            self._for_here.put(self._left.get()[1])
+        while not self._for_here.empty():
+            yield self._make(self._for_here.get())
 
     def _work_on(self, host: RemoteHost) -> None:
         try:
@@ -149,6 +153,9 @@ class _Work:
                 if not self._is_over.is_set():
                     print(f"makes no more tables: {host.named(error).message}", file=sys.stderr)
                 return
+            except OSError:  # of a file here: whether it can be read, who reads it here says
+                self._for_here.put(task)
+                continue
             except BaseException:
                 self._is_over.set()
                 raise
@@ -170,8 +177,9 @@ class _Work:
 
 
 def _packed(task: Task, file: Path) -> Path:
-    """Not compressed: what is large in a run folder is already."""
-    with tarfile.open(file, "w") as packed:
+    """Not compressed: what is large in a run folder is already. What a link leads to is sent, since it leads
+    nowhere on the host."""
+    with tarfile.open(file, "w", dereference=True) as packed:
         for run in task.batch.runs:
             packed.add(run.path, run.run_id)
     return file

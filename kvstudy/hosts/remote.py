@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -252,6 +252,13 @@ class RemoteHost:
             except Exception as error:
                 self._lose(_in_words(error))
             time.sleep(BEAT_S)
+
+
+def give_up(hosts: Iterable[RemoteHost], why: str) -> None:
+    """All at once: one that cannot be reached is waited for."""
+    hosts = list(hosts)
+    with ThreadPoolExecutor(max(1, len(hosts))) as threads:
+        list(threads.map(lambda host: host.give_up(why), hosts))
 
 
 class _CompanionLost(HostLost):

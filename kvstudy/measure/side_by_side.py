@@ -8,11 +8,11 @@ others, which measure them from the beginning: a part on each would be enough fo
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts.process import wait_until
+from kvstudy.hosts.remote import give_up
 from kvstudy.measure import machine
 from kvstudy.measure.crew import Crew, crew_name
 from kvstudy.plan.run_plan import PlannedRun
@@ -168,17 +168,10 @@ def side_by_side(
             raise stops[0]
     except BaseException:
         is_over.set()
-        _give_up(crews)
+        give_up((member.host for crew in crews for member in crew.members), "interrupted")
         for thread in threads:
             thread.join()
         raise
     bugs = [error for error in errors if not isinstance(error, KvstudyError)]
     if bugs or errors:
         raise (bugs or errors)[0]
-
-
-def _give_up(crews: list[Crew]) -> None:
-    """All at once: one that cannot be reached is waited for."""
-    hosts = [member.host for crew in crews for member in crew.members]
-    with ThreadPoolExecutor(max(1, len(hosts))) as threads:
-        list(threads.map(lambda host: host.give_up("interrupted"), hosts))

@@ -1,5 +1,6 @@
 """Tables made by the hosts of a cluster: the same bytes, whoever made them."""
 
+import errno
 import os
 import shutil
 import sys
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from test_agent import host_at
 
+from kvstudy import tables_on_hosts
 from kvstudy.analyse.tidy import part
 from kvstudy.analyse.tidy.build import rebuild
 from kvstudy.errors import HostLost, KvstudyError, SealBroken
@@ -139,6 +141,70 @@ def test_a_host_that_fails_makes_no_more_parts_and_all_of_them_are_made(tmp_path
     said = capsys.readouterr().err
     assert "makes no more tables: host full: no space left on device" in said
     assert "makes no more tables: host old: other code here than where the tables are asked for" in said
+
+
+def send_all(monkeypatch) -> None:
+    """As to a host that has no disk together with this machine."""
+    stationed = RemoteHost.stationed
+
+    def made_blind(host, *arguments):
+        return SimpleNamespace(sees=lambda _task: False, make=stationed(host, *arguments).make)
+
+    monkeypatch.setattr(RemoteHost, "stationed", made_blind)
+
+
+def test_a_part_that_cannot_be_packed_here_is_made_here_and_the_host_makes_the_others(
+    tmp_path, monkeypatch, capsys
+):
+    """As of a run that cannot be read, or a disk that is full."""
+    monkeypatch.setenv("KVSTUDY_LEASE", f" of test {os.getpid()}")
+    monkeypatch.setattr("kvstudy.analyse.tidy.build.SPREAD_FROM_RUNS", 1)
+    made(tmp_path / "raw")
+    rebuild([tmp_path / "raw"], tmp_path / "tidy")
+    here, packed, made_here = content(tmp_path / "tidy"), tables_on_hosts._packed, []
+    shutil.rmtree(tmp_path / "tidy")
+    send_all(monkeypatch)
+
+    def pack(task, file):
+        if task.batch.folder == "rates":
+            raise OSError(errno.EIO, "input/output error")
+        return packed(task, file)
+
+    def make(task):
+        made_here.append(task.batch.folder)
+        return part.make(task)
+
+    monkeypatch.setattr(tables_on_hosts, "_packed", pack)
+    with host_at(tmp_path / "there") as host:
+        rebuild(
+            [tmp_path / "raw"],
+            tmp_path / "tidy",
+            spread=lambda _make, tasks: _Work([host], make, tasks).done(),
+        )
+    assert content(tmp_path / "tidy") == here and made_here == ["rates"]
+    assert "makes no" not in capsys.readouterr().err
+
+
+def test_runs_that_lie_elsewhere_are_sent_to_a_host_as_they_are(tmp_path, monkeypatch, capsys):
+    """A run, or a file of it, may be a link to another disk."""
+    monkeypatch.setenv("KVSTUDY_LEASE", f" of test {os.getpid()}")
+    monkeypatch.setattr("kvstudy.analyse.tidy.build.SPREAD_FROM_RUNS", 1)
+    made(tmp_path / "raw")
+    (tmp_path / "elsewhere").mkdir()
+    run, other = [one.path for one in sealed_runs(tmp_path / "raw")][:2]
+    for path in (run, other / "run.json"):
+        path.symlink_to(shutil.move(path, tmp_path / "elsewhere"))
+    rebuild([tmp_path / "raw"], tmp_path / "tidy")
+    here = content(tmp_path / "tidy")
+    shutil.rmtree(tmp_path / "tidy")
+    send_all(monkeypatch)
+    with host_at(tmp_path / "there") as host:
+        rebuild(
+            [tmp_path / "raw"],
+            tmp_path / "tidy",
+            spread=lambda _make, tasks: _Work([host], None, tasks).done(),
+        )
+    assert content(tmp_path / "tidy") == here and "makes no" not in capsys.readouterr().err
 
 
 class Hanging(Failing):
