@@ -34,7 +34,7 @@ from kvstudy.hosts.adoption import become_parent_of_orphans
 from kvstudy.hosts.folder import claim
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.lease import Lease
-from kvstudy.hosts.session import Session
+from kvstudy.hosts.session import AlreadyMeasuring, Session
 from kvstudy.hosts.version import versions
 
 SILENCE_S = 12.0
@@ -187,6 +187,17 @@ def _keep_to(cores: tuple[int, ...]) -> None:
         )
 
 
+def _session(folder: Path) -> Session:
+    """Who has the lease is the only one of this machine."""
+    try:
+        return Session(folder / "work").__enter__()
+    except AlreadyMeasuring as error:
+        raise KvstudyError(
+            f"folder is in use by another host: folder={folder}",
+            "name one on a disk of each host's own under folder: homes are often shared",
+        ) from error
+
+
 def main(asked: dict) -> None:
     folder = Path(asked["folder"]).expanduser()
     cores = tuple(asked["cores"]) if asked.get("cores") else None
@@ -194,8 +205,8 @@ def main(asked: dict) -> None:
         if cores:
             _keep_to(cores)
         claim(folder)
-        Lease(asked["who"], asked.get("token", "")).__enter__()  # both end with this process
-        session = Session(folder / "work").__enter__()
+        Lease(asked["who"], asked.get("token", ""), asked["name"]).__enter__()  # both end with this process
+        session = _session(folder)
     except (KvstudyError, OSError) as error:
         wire.write_frame(sys.stdout.buffer, wire.pack((0, False, wire.pack(_sendable(error)))))
         return

@@ -4,7 +4,7 @@ and taken down.
     <work>/cluster/cluster.json    its hosts, scheduler's address and pid, each worker's pid: as soon as it
                                    runs
     <work>/cluster/*.pem           certificates, for this user's eyes alone
-    <folder>/cluster/NAME/         the same on each host, with worker.log: a folder for each cluster, since
+    <folder>/cluster/NAME-HOST/    the same on each host, with worker.log: a folder for each cluster, since
                                    somebody else's may be there, under the same user
 
 ``kvstudy hosts up`` leaves it running for many measurements. A measurement that finds none puts up one of its
@@ -290,8 +290,10 @@ def _worker(remote: Remote, folder: Path, facts: dict) -> int:
 
 
 def _folder_of(remote: Remote, facts: dict) -> str:
-    """Of one that an older kvstudy has put up, ``cluster`` itself."""
-    return f"{remote.folder}/cluster/{facts.get('name', '')}"
+    """Its own also where two hosts have one home, as the agent then says. Of one that an older kvstudy has
+    put up, ``cluster`` itself."""
+    name = f"{facts['name']}-{remote.name}" if "name" in facts else ""
+    return f"{remote.folder}/cluster/{name}"
 
 
 def _wait_for_worker(remote: Remote, facts: dict) -> None:

@@ -2,16 +2,17 @@
 process of a machine can hold, and that ends with it. Who measures on his own machine takes none: there
 session.py keeps to one at a time in each checkout.
 
-    with Lease("perf@laptop", token):     LeaseTaken says who has it
-    holder()                              the same, for who only wants to know; None: it is free
+    with Lease("perf@laptop", token, "a"):     LeaseTaken says who has it
+    holder()                                   the same, for who only wants to know; None: it is free
 
 ``token``: of the measurement. Its own lease is waited for: an agent whose worker was killed first ends all
-that it has started, and the next one of the same measurement is there before that.
+that it has started, and the next one of the same measurement is there before that. ``name``: of the host; a
+measurement that has it under another name takes one machine for two.
 
 The name is a Unix socket without a file (Linux, ``\\0kvstudy.lease``): no lock is left behind by a process
 that was killed, users who may not read each other's files see it all the same, and each network namespace has
-its own. Who holds it answers with two lines: who and since when, and the token. KVSTUDY_LEASE is put behind
-the name: tests that go on at once each have their own.
+its own. Who holds it answers with three lines: who and since when, the token, and the host's name.
+KVSTUDY_LEASE is put behind the name: tests that go on at once each have their own.
 """
 
 import os
@@ -34,8 +35,8 @@ class LeaseTaken(KvstudyError):
 
 
 class Lease:
-    def __init__(self, who: str, token: str = ""):
-        self._token = token
+    def __init__(self, who: str, token: str = "", name: str = ""):
+        self._token, self._name = token, name
         self._line = f"{who} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, pid {os.getpid()}"
         self._socket: socket.socket | None = None
 
@@ -43,7 +44,13 @@ class Lease:
         end = time.monotonic() + OWN_TIMEOUT_S
         while (holding := _bound()) is None:
             answer = _answer_of_holder()  # None: it went a moment ago
-            who, is_ours = answer[0] if answer else NAMELESS, not answer or answer[1] == self._token != ""
+            who, token, name = answer or (NAMELESS, self._token, self._name)
+            is_ours = not answer or token == self._token != ""
+            if is_ours and name != self._name:
+                raise LeaseTaken(
+                    f"host is the same machine as host {name}",
+                    "leave one of them out of the file: each of its hosts is a machine of its own",
+                )
             if not is_ours or time.monotonic() >= end:
                 raise LeaseTaken(
                     f"host is in use: by {who}",
@@ -63,7 +70,7 @@ class Lease:
             while True:
                 asking, _ = self._socket.accept()
                 with suppress(OSError), asking:
-                    asking.sendall(f"{self._line}\n{self._token}".encode())
+                    asking.sendall("\n".join((self._line, self._token, self._name)).encode())
 
 
 def holder() -> str | None:
@@ -83,8 +90,8 @@ def _bound() -> socket.socket | None:
     return holding
 
 
-def _answer_of_holder() -> tuple[str, str] | None:
-    """Who, and the token; None: nobody has it, or its process just ends."""
+def _answer_of_holder() -> tuple[str, str, str] | None:
+    """Who, the token and the name; None: nobody has it, or its process just ends."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.settimeout(ASK_TIMEOUT_S)
         try:
@@ -92,12 +99,13 @@ def _answer_of_holder() -> tuple[str, str] | None:
         except OSError:
             return None
         try:
-            who, _, token = asking.recv(1000).decode().partition("\n")
+            who, *more = asking.recv(1000).decode().split("\n")
         except TimeoutError:
-            return NAMELESS, ""
+            return NAMELESS, "", ""
         except OSError:
             return None
-    return (who, token) if who else None
+    token, name = (*more, "", "")[:2]
+    return (who, token, name) if who else None
 
 
 def _name() -> str:

@@ -33,6 +33,10 @@ ORDERLY_S, KILLED_S = 5.0, 5.0  # for what ends by itself when it is asked to, a
 HOLDER_TIMEOUT_S = 1.0
 
 
+class AlreadyMeasuring(KvstudyError):
+    """Somebody else does, with the same folder."""
+
+
 class Session:
     """``with Session(work_root) as session``: refuses when another measurement is alive, and cleans up after
     a dead one."""
@@ -145,8 +149,8 @@ class Session:
             raise _cannot_note(new, error) from error
 
 
-def _is_running(pid: int | str) -> KvstudyError:
-    return KvstudyError(
+def _is_running(pid: int | str) -> AlreadyMeasuring:
+    return AlreadyMeasuring(
         f"another measurement is running: pid={pid}",
         "wait for it, or stop it with Ctrl-C: two at a time would measure each other",
     )

@@ -555,3 +555,26 @@ def test_scratch_of_a_run_goes_with_the_agent_and_programs_stay(host, tmp_path):
     assert wait_until(lambda: not (there / "runs").exists(), 5)
     assert (there / ship.ARTEFACTS / "program").exists()
     assert agent.SILENCE_S < 15  # what nobody can reach must have ended by then
+
+
+def test_one_machine_under_two_names_is_said_at_once(tmp_path):
+    """Its own lease a measurement would wait for."""
+    other = asked_of(tmp_path / "b", "one measurement") | {"name": "b"}
+    with host_at(tmp_path / "a", "one measurement") as host:
+        host.renew()
+        with pytest.raises(KvstudyError) as refused:
+            RemoteHost("b", "127.0.0.1", str(tmp_path / "b"), lambda: AgentProcess(other)).renew()
+    assert refused.value.message == "host b: host is the same machine as host a"
+    assert "leave one of them out" in refused.value.hint
+
+
+def test_a_folder_that_two_hosts_share_is_said_to_be_that(tmp_path, monkeypatch):
+    """As a home on a server of files: nobody else measures. Another lease stands for another machine."""
+    with host_at(tmp_path / "home") as host:
+        host.renew()
+        monkeypatch.setenv("KVSTUDY_LEASE", f" of another machine of test {os.getpid()}")
+        other = asked_of(tmp_path / "home") | {"name": "b"}
+        with pytest.raises(KvstudyError) as refused:
+            RemoteHost("b", "127.0.0.1", str(tmp_path / "home"), lambda: AgentProcess(other)).renew()
+    assert refused.value.message == f"host b: folder is in use by another host: folder={tmp_path / 'home'}"
+    assert refused.value.hint.startswith("name one on a disk of each host's own under folder")

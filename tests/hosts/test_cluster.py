@@ -164,7 +164,7 @@ def test_a_scheduler_that_stands_still_at_its_start_is_not_waited_for(tmp_path, 
 
 
 def test_a_worker_that_stands_still_at_its_start_is_not_waited_for(tmp_path, file):
-    (tmp_path / "perf" / "cluster" / "one").mkdir(parents=True)
+    (tmp_path / "perf" / "cluster" / "one-a").mkdir(parents=True)
     remote = ThisMachine("a", "127.0.0.1", HostsFile.load(file))
     worker = subprocess.Popen(["sleep", "60"])
     try:
@@ -209,7 +209,7 @@ def test_what_goes_with_a_cluster_is_its_own_and_lies_in_a_folder_of_ours(
 ):
     """The file may name another folder by then. In one of ours there may be a cluster of somebody else's,
     whose worker runs there."""
-    left, others = (tmp_path / "perf" / "cluster" / name / "key.pem" for name in ("one", "another"))
+    left, others = (tmp_path / "perf" / "cluster" / name / "key.pem" for name in ("one-a", "another-a"))
     for path in (left, others):
         path.parent.mkdir(parents=True)
         path.touch()
