@@ -45,6 +45,12 @@ def _on_hosts(value: str) -> str:
     return value
 
 
+def _file_here(value: str) -> str:
+    if not Path(value).expanduser().is_file():
+        raise ValueError(f"no such file: {value!r}")
+    return value
+
+
 def _name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
         raise ValueError(f"not a name of a host: {value!r}; letters, digits, dots, - and _")
@@ -56,7 +62,7 @@ class Ssh(Part):
     ``["-o", "StrictHostKeyChecking=no"]``. What is left out is what ~/.ssh/config says."""
 
     user: str | None = None
-    key: str | None = None
+    key: Annotated[str, AfterValidator(_file_here)] | None = None
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
     python: Annotated[str, AfterValidator(_on_hosts)] = "python3"
     options: list[str] = []

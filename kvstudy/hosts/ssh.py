@@ -37,7 +37,8 @@ class Remote:
         return _for_a_shell(self.file.folder)
 
     def command(self, words: str, may_ask: bool = False) -> list[str]:
-        """``may_ask``: for somebody who types it, and can be asked for a passphrase or about a host's key."""
+        """``words``: for a POSIX shell, whatever that of the user there is. ``may_ask``: for somebody who
+        types it, and can be asked for a passphrase or about a host's key."""
         ssh = self.file.ssh
         return [
             "ssh",
@@ -49,7 +50,7 @@ class Remote:
             *(["-l", ssh.user] if ssh.user else []),
             *ssh.options,
             self.address,
-            words,
+            words if may_ask else f"exec sh -c {shlex.quote(words)}",
         ]
 
     def asked(
@@ -62,6 +63,7 @@ class Remote:
                 input=given if given is not None else "",
                 capture_output=True,
                 text=True,
+                errors="replace",  # what a shell there says may be in any encoding
                 timeout=timeout_s,
             )
         except FileNotFoundError:

@@ -53,6 +53,7 @@ def test_file_says_who_does_what_and_on_which_cores(tmp_path):
             "folder: not from the root of the hosts",
         ),
         ("  a:", "  my host:", "not a name of a host: 'my host'"),
+        ("user: perf", "key: ~/none/id", "hosts.yaml:2: ssh.key: no such file: '~/none/id'"),
     ],
 )
 def test_a_mistake_is_named_by_file_line_and_key(tmp_path, old, new, said):
