@@ -166,13 +166,13 @@ class RemoteHost:
         for piece, is_first, _ in _pieces(here):
             self._ask("write", there, piece, is_first)
 
-    def ship(self, root: Path, files: list[Path]) -> None:
-        """These files of the project, each of which goes there once."""
-        items = ship.manifest(root, files)
+    def ship(self, root: Path, items: list[ship.Item]) -> None:
+        """These files of the project, as they were when they were listed; each goes there once."""
         wanted = set(self._ask("missing", [item.digest for item in items]))
         for item in items:
             if item.digest in wanted:
                 wanted.discard(item.digest)
+                ship.check_unchanged(root, item)
                 for piece, _, is_last in _pieces(root / item.path):
                     self._ask("keep", item.digest, piece, is_last)
         self._ask("lay_out", items)

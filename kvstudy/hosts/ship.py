@@ -37,6 +37,15 @@ def manifest(root: Path, files: list[Path]) -> list[Item]:
     ]
 
 
+def check_unchanged(root: Path, item: Item) -> None:
+    """KvstudyError where the file is another one by now: hosts of one measurement have the same."""
+    if not (root / item.path).is_file() or _digest(root / item.path) != item.digest:
+        raise KvstudyError(
+            f"file was changed while it was measured: {root / item.path}",
+            "a host lacks it as it was; the same command measures with what is there now",
+        )
+
+
 def missing(folder: Path, digests: list[str]) -> list[str]:
     """Of these; what an interrupted sending or a power cut left is dropped."""
     for left in (folder / ARTEFACTS).glob("*.new"):

@@ -6,17 +6,20 @@ On a service's host a station has the subjects of the plan, made of the files th
 host needs nothing but the load generator and the scripts: no JDK, no service.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kvstudy.errors import ExperimentError, HostLost, KvstudyError
 from kvstudy.hosts.cluster import Hosts
 from kvstudy.hosts.host import Here
 from kvstudy.hosts.hosts_file import HostsFile
-from kvstudy.hosts.remote import RemoteHost
+from kvstudy.hosts.remote import RemoteHost, give_up
+from kvstudy.hosts.ship import manifest
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.base_station import BaseStation
 from kvstudy.measure.crew import Crew, Member
@@ -26,7 +29,7 @@ from kvstudy.plan.comparison import Comparison
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, workloads_root
 from kvstudy.subject.builds import Build
-from kvstudy.subject.protocol import Subject
+from kvstudy.subject.protocol import LOOPBACK, Subject
 
 LOADGEN = "loadgen"
 
@@ -59,8 +62,35 @@ def _of_generators(run: PlannedRun, count: int) -> PlannedRun:
 def wanted_crews(file: HostsFile, plan: Plan, generators: int) -> list[tuple[str | None, tuple[str, ...]]]:
     """Names of the service's host, none where all subjects are addresses, and of the generators'."""
     if all(run.configuration.spec.url for run in plan.runs):
-        return [(None, file.generators(generators))]
-    return file.crews(generators)
+        wanted = [(None, file.generators(generators))]
+    else:
+        wanted = file.crews(generators)
+    for url in dict.fromkeys(filter(None, (run.configuration.spec.url for run in plan.runs))):
+        _check_means_one_machine(url, file, wanted)
+    return wanted
+
+
+def _check_means_one_machine(
+    url: str, file: HostsFile, crews: Iterable[tuple[str | None, tuple[str, ...]]]
+) -> None:
+    """ExperimentError for an address by which each host means itself. Without a service's host who types asks
+    it, too."""
+    if not _is_loopback(urlsplit(url).hostname or ""):
+        return
+    for service, generators in crews:
+        addresses = [file.hosts[name].address for name in (service, *generators) if name]
+        machines = {LOOPBACK if _is_loopback(address) else address for address in addresses}
+        if len(machines | ({LOOPBACK} if service is None else set())) > 1:
+            raise ExperimentError(
+                f"by this address each host means itself: url={url}",
+                "write the one under which the generators reach it",
+            )
+
+
+def _is_loopback(address: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(address).is_loopback
+    return address == "localhost"
 
 
 def own_scripts(plan: Plan, root: Path) -> list[Path]:
@@ -133,11 +163,15 @@ def crews_on(
     with Hosts(file.only(names), work, registered) as hosts:
         services = {service for service, _ in wanted}
         with ThreadPoolExecutor(16) as threads:
-            members = dict(
-                threads.map(
-                    lambda name: (name, needs.member(hosts.hosts[name], name in services)), sorted(names)
+            try:
+                members = dict(
+                    threads.map(
+                        lambda name: (name, needs.member(hosts.hosts[name], name in services)), sorted(names)
+                    )
                 )
-            )
+            except BaseException:  # else what others are still brought would be waited for
+                give_up(hosts.hosts.values(), "the measurement is over")
+                raise
         yield [
             Crew(members[service] if service else local, tuple(members[name] for name in others))
             for service, others in wanted
@@ -150,6 +184,8 @@ class Needs:
     def __init__(self, plan: Plan, artifacts: Artifacts, root: Path, make: Callable):
         self._plan, self._artifacts, self._root, self._make = plan, artifacts, root, make
         self._scripts = own_scripts(plan, root)
+        # Once: a host that was lost is brought what the others have, whatever is saved or built meanwhile.
+        self._brought = {role: manifest(root, self._files(is_service=role)) for role in (True, False)}
 
     def member(self, host: RemoteHost, is_service: bool) -> Member:
         return _RemoteMember(host, lambda: self._station(host, is_service))
@@ -157,7 +193,7 @@ class Needs:
     def _station(self, host: RemoteHost, is_service: bool) -> Station:
         host.renew()
         try:
-            host.ship(self._root, self._files(is_service))
+            host.ship(self._root, self._brought[is_service])
             builds = {
                 name: (one, str(one.jar.relative_to(self._root)))
                 for name, one in self._artifacts.builds.items()

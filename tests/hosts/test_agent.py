@@ -492,7 +492,7 @@ def test_files_go_to_a_host_once_by_their_bytes(host, tmp_path, monkeypatch):
     (root / "bin" / "tool").write_bytes(b"x" * 100_000)
     (root / "bin" / "tool").chmod(0o755)
     monkeypatch.setattr("kvstudy.hosts.remote.PIECE_BYTES", 30_000)
-    host.ship(root, [root / "bin" / "tool"])
+    host.ship(root, ship.manifest(root, [root / "bin" / "tool"]))
     there = tmp_path / "there"
     shipped = there / ship.TREE / "bin" / "tool"
     assert shipped.read_bytes() == b"x" * 100_000 and os.access(shipped, os.X_OK)
@@ -500,9 +500,22 @@ def test_files_go_to_a_host_once_by_their_bytes(host, tmp_path, monkeypatch):
     ask = host._ask
     monkeypatch.setattr(host, "_ask", lambda kind, *rest: asked.append(kind) or ask(kind, *rest))
     (root / "bin" / "again").write_bytes(b"x" * 100_000)
-    host.ship(root, [root / "bin" / "again"])
+    host.ship(root, ship.manifest(root, [root / "bin" / "again"]))
     assert "keep" not in asked and not shipped.exists()
     assert (there / ship.TREE / "bin" / "again").is_file()
+
+
+def test_a_file_that_was_changed_since_it_was_listed_is_not_sent_in_its_place(host, tmp_path):
+    (tmp_path / "script.lua").write_text("before")
+    items = ship.manifest(tmp_path, [tmp_path / "script.lua"])
+    host.ship(tmp_path, items)
+    (tmp_path / "script.lua").write_text("after")
+    host.ship(tmp_path, items)  # it is there already
+    shipped = tmp_path / "there" / ship.TREE / "script.lua"
+    assert shipped.read_text() == "before"
+    (tmp_path / "there" / ship.ARTEFACTS / items[0].digest).unlink()
+    with pytest.raises(KvstudyError, match="file was changed while it was measured: .*script.lua"):
+        host.ship(tmp_path, items)
 
 
 def test_what_nobody_has_asked_for_in_a_month_goes_from_a_host(host, tmp_path):
@@ -510,11 +523,11 @@ def test_what_nobody_has_asked_for_in_a_month_goes_from_a_host(host, tmp_path):
     root.mkdir()
     for name in ("used", "old", "of a while ago"):
         (root / name).write_text(name)
-    host.ship(root, sorted(root.iterdir()))
+    host.ship(root, ship.manifest(root, sorted(root.iterdir())))
     old, recent = (kept / hashlib.sha256(name.encode()).hexdigest() for name in ("old", "of a while ago"))
     for artefact, days in ((old, 31), (recent, 29)):
         os.utime(artefact, (time.time() - days * 86_400,) * 2)
-    host.ship(root, [root / "used"])
+    host.ship(root, ship.manifest(root, [root / "used"]))
     assert not old.exists() and recent.exists() and len(list(kept.iterdir())) == 2
 
 

@@ -1,5 +1,7 @@
 """hosts.yaml: what it may say, and which runs go on side by side on its hosts."""
 
+import re
+
 import pytest
 
 from kvstudy.errors import ExperimentError
@@ -160,3 +162,25 @@ def test_generators_share_the_connections_and_have_threads_of_their_own():
     assert run.identity() != whole.runs[0].identity()
     with pytest.raises(ExperimentError, match="too few connections for 5 generators: connections=4"):
         over_a_network(whole, 5)
+
+
+HERE_TOO = """
+ssh: {}
+hosts:
+  a: {address: 127.0.0.1, roles: [generator]}
+  b: {address: 10.0.0.12, roles: [generator]}
+"""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_an_address_by_which_each_host_means_itself_is_refused(tmp_path, host):
+    """What answers there on a generator's host is another program than the one that was meant."""
+    url = f"http://{host}:8080"
+    values = {"question": "-", "expectation": "1 ms", "subject": {"url": url}, "workload": "put"}
+    values |= {"connections": 4, "threads": 1, "rate": 100, "duration": "2s", "warm_up": "1s", "repeats": 1}
+    whole, file = plan(Experiment.from_parameters(values)), loaded(tmp_path, HERE_TOO)
+    with pytest.raises(
+        ExperimentError, match=f"by this address each host means itself: url={re.escape(url)}"
+    ):
+        wanted_crews(file, whole, 2)
+    assert wanted_crews(file.only(["a"]), whole, 1) == [(None, ("a",))]  # this machine loads it

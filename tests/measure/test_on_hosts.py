@@ -1,12 +1,15 @@
 """What a host is brought before it takes part in a run."""
 
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from trial import configuration, trial
 
-from kvstudy.errors import ExperimentError
+from kvstudy.errors import ExperimentError, HostLost
+from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.measure import on_hosts
 from kvstudy.measure.on_hosts import Needs
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.plan.subject import SubjectSpec
@@ -21,8 +24,8 @@ class Host:
     def renew(self):
         pass
 
-    def ship(self, root, files):
-        self.files = {str(path.relative_to(root)) for path in files}
+    def ship(self, _root, items):
+        self.files = {item.path for item in items}
 
     def stationed(self, *_):
         pass
@@ -86,3 +89,63 @@ def test_a_script_that_is_not_in_the_project_is_refused_before_anything_starts(r
         brought(root, script)
     assert refused.value.message == f"script cannot be brought to other hosts: script={script}"
     assert "put it into the project" in refused.value.hint
+
+
+def test_who_is_interrupted_while_hosts_are_brought_what_they_need_waits_for_none(root, monkeypatch):
+    given_up = []
+
+    class Slow(Host):
+        def __init__(self, name):
+            self.name, self.is_over = name, threading.Event()
+
+        def ship(self, _root, _items):
+            if self.name == "a":
+                raise KeyboardInterrupt
+            self.is_over.wait(30)
+            raise HostLost("host b is lost: the measurement is over")
+
+        def give_up(self, _why):
+            given_up.append(self.name)
+            self.is_over.set()
+
+    class Hosts:
+        def __init__(self, file, *_):
+            self.hosts = {name: Slow(name) for name in file.hosts}
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(on_hosts, "Hosts", Hosts)
+    roles = {"a": "service", "b": "generator"}
+    hosts = {name: {"address": name, "roles": [role]} for name, role in roles.items()}
+    file, plan = (
+        HostsFile.model_validate({"ssh": {}, "hosts": hosts}),
+        Plan(trial(), [PlannedRun(configuration(), 1, 1, 7)]),
+    )
+    artifacts = SimpleNamespace(builds={}, subjects={})
+    with (
+        pytest.raises(KeyboardInterrupt),
+        on_hosts.crews_on(file, root, None, plan, artifacts, root, 1, None),
+    ):
+        pass
+    assert sorted(given_up) == ["a", "b"]
+
+
+def test_a_host_that_was_lost_is_brought_what_the_others_have_whatever_is_saved_meanwhile(root):
+    brought = []
+
+    class Lost(Host):
+        def ship(self, _root, items):
+            brought.append(items)
+
+        def now_ns(self):
+            raise HostLost("host b is lost")
+
+    plan = Plan(trial(), [PlannedRun(configuration(), 1, 1, 7)])
+    member = Needs(plan, SimpleNamespace(builds={}, subjects={}), root, None).member(Lost(), False)
+    (root / "experiments" / "workloads" / "put.lua").write_text("-- another one")
+    member.ready()
+    assert len(brought) == 2 and brought[0] == brought[1]
