@@ -4,7 +4,7 @@ coherence κ.
     X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1))
 
     usl = fit(connections, rates_rps)      one entry per run of one configuration, at least LEVELS_MIN
-                                           different N
+                                           different N; None where the rates fall faster than any law
     usl.rate_rps(8), usl.sigma, usl.peak
 
 Three parameters go through any three points, so a fit needs more levels than that to be one. Intervals
@@ -22,6 +22,9 @@ from kvstudy.analyse.comparison.intervals import CONFIDENCE, Interval
 
 LEVELS_MIN = 4
 RESAMPLES = 400
+# Of λ each connection, so much at the fewest of them. A law with less has only the cost of coherence left,
+# and any λ, σ and κ in proportion to it give the same rates.
+EFFICIENCY_MIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,10 @@ class Usl:
         return found if self.smallest <= found.low and found.high <= self.largest else None
 
 
-def fit(connections: Sequence[float], rates_rps: Sequence[float], seed: int = 1) -> Usl:
-    """One number of connections and one achieved rate per run. ValueError for fewer than LEVELS_MIN different
-    numbers of connections."""
+def fit(connections: Sequence[float], rates_rps: Sequence[float], seed: int = 1) -> Usl | None:
+    """One number of connections and one achieved rate per run; None where the rates fall so fast that no law
+    with a rate of one connection is the best. ValueError for fewer than LEVELS_MIN different numbers of
+    connections."""
     n, x = np.asarray(connections, dtype=float), np.asarray(rates_rps, dtype=float)
     levels = np.unique(n)
     if len(n) != len(x) or len(levels) < LEVELS_MIN or not (np.isfinite(x) & (x > 0) & (n >= 1)).all():
@@ -71,6 +75,8 @@ def fit(connections: Sequence[float], rates_rps: Sequence[float], seed: int = 1)
             f"different={len(levels)}, runs={len(x)}"
         )
     estimate = _least_squares(n, x)
+    if _law(levels[0], *estimate) < EFFICIENCY_MIN * estimate[0] * levels[0]:
+        return None
     places = [np.flatnonzero(n == level) for level in levels]
     law = _law(levels, *estimate)
     misfit = float(np.max(np.abs(np.array([np.median(x[place]) for place in places]) / law - 1)))

@@ -79,3 +79,19 @@ def test_one_run_of_each_number_of_connections_has_a_law_and_no_interval():
 def test_a_law_that_does_not_fit_says_how_far_off_it_is():
     n = np.repeat([1, 2, 4, 8], 2)
     assert scalability.fit(n, np.where(n == 4, 0.6, 1.0) * rates(n)).misfit > 0.1
+
+
+@pytest.mark.parametrize("n", [[2, 4, 8, 16], [4, 8, 16, 32]])
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_where_rates_fall_so_fast_that_no_connection_has_a_rate_of_its_own_there_is_no_law(n, power):
+    """Any λ, σ and κ in proportion would do: 5·10¹⁰ requests per second of one connection, and no contention,
+    was said of 1 000 of two."""
+    n = np.repeat(n, 2)
+    assert scalability.fit(n, 1000.0 / (n - 1) ** power) is None
+
+
+def test_where_rates_fall_from_the_fewest_connections_on_a_law_still_may_be_the_best():
+    n = np.repeat([1, 2, 4, 8], 2)
+    usl = scalability.fit(n, rates(n, sigma=0.9, kappa=0.4))
+    assert usl.lambda_rps.estimate == pytest.approx(10_000, rel=1e-3)
+    assert usl.kappa.estimate == pytest.approx(0.4, rel=1e-3)

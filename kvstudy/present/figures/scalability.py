@@ -11,6 +11,7 @@ from kvstudy.present.figures.marks import invalid_legend, marked_runs, run_point
 from kvstudy.present.figures.panels import cell, nothing, panel_grid, titled
 
 _TOLD_MAX = 3  # laws that a title can tell one by one
+_STEEP = "the rate falls with the connections faster than any law"
 
 
 def scalability(tables) -> go.Figure:
@@ -39,20 +40,27 @@ def scalability(tables) -> go.Figure:
             go.Scatter(x=[None], y=[None], mode="markers", marker=mark, name=colour, legendgroup=colour),
             **cell(0, len(panels)),
         )
-    laws = {}
+    laws: dict[str, Usl] = {}
+    steep = 0
     for (workload, line), mine in runs.groupby(["workload", "line"]):
         place, colour = cell(panels.index(workload), len(panels)), mine["colour"].iloc[0]
         run_points(figure, mine, "connections", palette[colour], colour, **place)
         counted = mine[mine["valid"]]
-        if counted["connections"].nunique() >= LEVELS_MIN:
-            laws[line] = fit(counted["connections"], counted["achieved_rate_rps"])
-            _draw(figure, laws[line], palette[colour], colour, place)
+        if counted["connections"].nunique() < LEVELS_MIN:
+            continue
+        law = fit(counted["connections"], counted["achieved_rate_rps"])
+        if law is None:
+            steep += 1
+            continue
+        laws[line] = law
+        _draw(figure, law, palette[colour], colour, place)
     if not runs["valid"].all():
         invalid_legend(figure, **cell(0, len(panels)))
     sizes = sorted(runs["connections"].unique().tolist())
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
     figure.update_yaxes(rangemode="tozero")
-    return titled(figure, "Rate of closed loops by connections", _finding(runs, laws), _drawn(runs, laws))
+    told = _finding(runs, laws, steep), _drawn(runs, laws, steep)
+    return titled(figure, "Rate of closed loops by connections", *told)
 
 
 def _draw(figure: go.Figure, law: Usl, hue: str, name: str, place: dict) -> None:
@@ -91,9 +99,11 @@ def _draw(figure: go.Figure, law: Usl, hue: str, name: str, place: dict) -> None
         )
 
 
-def _finding(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
+def _finding(runs: pd.DataFrame, laws: dict[str, Usl], steep: int) -> str:
     if not runs["valid"].any():
         return "No valid closed-loop run: no law is fitted"
+    if steep and not laws:
+        return f"No law is fitted: {_STEEP}"
     if not laws:
         levels = runs[runs["valid"]].groupby("line")["connections"].nunique()
         configurations = runs["line"].nunique()
@@ -137,7 +147,7 @@ def _sigma(law: Usl) -> str:
     return f"σ {law.sigma.estimate:.3f}{interval}"
 
 
-def _drawn(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
+def _drawn(runs: pd.DataFrame, laws: dict[str, Usl], steep: int) -> str:
     only = f", {runs['workload'].iloc[0]}" if runs["workload"].nunique() == 1 else ""
     parts = [f"Closed loop{only}. Points: runs"]
     if laws:
@@ -145,18 +155,18 @@ def _drawn(runs: pd.DataFrame, laws: dict[str, Usl]) -> str:
             "; line: fitted law with its 95 % interval, from the smallest to the largest number of "
             "connections"
         )
-        few = runs["line"].nunique() - len(laws)
-        parts += (
-            [
-                (
-                    f"{words.counted(few, 'configuration')} without a line: valid runs at under "
-                    f"{LEVELS_MIN} numbers of connections"
-                )
-            ]
-            if few
-            else []
-        )
-    else:
+        why = {
+            f"valid runs at under {LEVELS_MIN} numbers of connections": runs["line"].nunique()
+            - len(laws)
+            - steep,
+            _STEEP: steep,
+        }
+        parts += [
+            f"{words.counted(count, 'configuration')} without a line: {told}"
+            for told, count in why.items()
+            if count
+        ]
+    elif not steep:
         parts.append(f"To fit a law, measure a closed loop at {LEVELS_MIN} or more numbers of connections")
     bad = int((~runs["valid"]).sum())
     parts += [f"{bad} of {len(runs)} runs {'is' if bad == 1 else 'are'} invalid and in no fit"] if bad else []
