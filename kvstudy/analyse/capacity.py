@@ -23,10 +23,10 @@ from kvstudy.analyse.comparison.intervals import CONFIDENCE
 from kvstudy.analyse.comparison.outcomes import allowed
 from kvstudy.analyse.comparison.pairs import pair
 from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS, SAME, SLOWER
-from kvstudy.analyse.configuration import COMBINATION, RESOLUTION_US
+from kvstudy.analyse.configuration import COMBINATION, RESOLUTION_US, lost_runs
 from kvstudy.analyse.rates import saturation_of
 from kvstudy.analyse.tables import Tables
-from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, FAIL, OUTSIDE, SERVICE
+from kvstudy.analyse.validity import ACHIEVED_SHARE_MIN, FAIL
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found
 
@@ -153,11 +153,7 @@ def warning(runs: pd.DataFrame) -> str:
     below = runs[~(runs["offered_rate_rps"] >= saturation)]
     valid = below[(below["verdict"] != FAIL) & (below["latency_us"] > 0)]
     groups = {rate: group["latency_us"] for rate, group in valid.groupby("offered_rate_rps")}
-    counted = below[below["excluded"] != OUTSIDE]
-    lost = {
-        rate: (int((group["excluded"] == SERVICE).sum()), len(group))
-        for rate, group in counted.groupby("offered_rate_rps")
-    }
+    excluded = {rate: group["excluded"] for rate, group in below.groupby("offered_rate_rps")}
     lowest, *others = groups or [math.nan]
     # One of several intervals lies aside by chance more often than one alone.
     sure = 1 - (1 - CONFIDENCE) / max(1, len(others))
@@ -166,20 +162,19 @@ def warning(runs: pd.DataFrame) -> str:
         for rate in others
         if min(len(groups[lowest]), len(groups[rate])) >= MIN_RUNS
     }
-    # Of the survivors alone neither a bend above nor its absence is shown: ``allowed``.
-    if any(
-        ratio.low > BEND and allowed(SLOWER, *lost[lowest], *lost[rate]) == SLOWER
-        for rate, ratio in ratios.items()
-    ):
+
+    def may_be(word: str, rate: float) -> bool:
+        """Of the survivors alone neither a bend above nor its absence is shown."""
+        return allowed(word, *lost_runs(excluded[lowest], excluded[rate]).values()) == word
+
+    if any(ratio.low > BEND and may_be(SLOWER, rate) for rate, ratio in ratios.items()):
         return WARNED
-    bent_rates = [
-        rate
-        for rate, ratio in ratios.items()
-        if ratio.high < BEND and allowed(SAME, *lost[lowest], *lost[rate]) == SAME
-    ]
-    if not bent_rates or len(bent_rates) < below["offered_rate_rps"].nunique() - 1:
+    unbent = [rate for rate, ratio in ratios.items() if ratio.high < BEND and may_be(SAME, rate)]
+    if not unbent or len(unbent) < below["offered_rate_rps"].nunique() - 1:
         return UNSURE
-    return NEITHER if math.isnan(saturation) else LATE
+    if math.isnan(saturation):
+        return NEITHER
+    return LATE if points["fewest"].iloc[0] >= MIN_RUNS else UNSURE
 
 
 def expectation(warnings: Counter) -> str:

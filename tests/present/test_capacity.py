@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from sample import empty_tables, sample_tables
+from sample import empty_tables, failed, sample_tables
 
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
@@ -235,6 +235,25 @@ def test_saturation_without_a_warning_before_it_is_against_the_expectation():
         "**Against the Expectation:** it did not hold. The only combination of workload, connections "
         "and options met a rate that was not held, with no p99 "
     )
+
+
+def test_one_run_that_missed_a_rate_is_no_saturation_without_a_warning():
+    found = steady(latencies={1000.0: 200.0, 2000.0: 210.0})
+    few = sample_tables(
+        rates=(16000.0,), connections=(1,), workloads=("unique_put",), repeats=4, profiled=False
+    )
+    text = expected(together(found, few), NOTHING)
+    assert "cannot tell" in text and "had too few valid runs" in text
+
+
+@pytest.mark.parametrize("excluded", ["service", "outside"])
+def test_a_rate_at_which_runs_were_lost_has_no_bend_ruled_out_by_those_that_are_left(excluded):
+    """Also by others, where it befell this rate more often than chance does."""
+    found = steady(repeats=12, latencies={1000.0: 200.0, 2000.0: 210.0})
+    assert "options held every rate" in expected(found, NOTHING)
+    lost = found.runs["run_id"][found.runs["offered_rate_rps"] == 2000].head(6)
+    disturbed = failed(found, lost, "no_foreign_load" if excluded == "outside" else "no_errors", "", excluded)
+    assert "options held every rate" not in expected(disturbed, NOTHING)
 
 
 @pytest.mark.parametrize(

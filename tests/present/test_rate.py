@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from sample import empty_tables, sample_tables
+from sample import empty_tables, failed, keep, sample_tables
 
 from kvstudy.analyse.rates import saturation_points
 from kvstudy.present import summary, theme
 from kvstudy.present.figures.rate import achieved_against_offered, latency_against_rate
 from kvstudy.present.figures.scalability import scalability
+from kvstudy.present.figures.spectrum import percentile_spectrum
 
 
 def _runs(pairs):
@@ -51,6 +52,145 @@ def test_the_saturation_point_is_drawn_in_every_panel(five):
     figure = latency_against_rate(five, panel_by="workload")
     assert {shape.x0 for shape in figure.layout.shapes} == {16000.0}
     assert {shape.xref for shape in figure.layout.shapes} == {"x", "x2"}
+
+
+def test_a_run_that_died_without_a_result_did_not_hold_its_rate_in_either_chart(five):
+    died = five.runs["offered_rate_rps"] == 4000.0
+    runs = five.runs.assign(
+        outcome=five.runs["outcome"].mask(died, "failed: service ended: exit_code=1"),
+        verdict=five.runs["verdict"].mask(died, "FAIL"),
+        excluded=five.runs["excluded"].mask(died, "service"),
+        achieved_rate_rps=five.runs["achieved_rate_rps"].mask(died),
+    )
+    gone = five.percentiles["run_id"].isin(runs.loc[died, "run_id"])
+    found = replace(five, runs=runs, percentiles=five.percentiles[~gone])
+    for figure in (latency_against_rate(found), achieved_against_offered(found)):
+        assert {shape.x0 for shape in figure.layout.shapes} == {4000.0}
+
+
+def test_every_run_is_a_point_and_invalid_ones_are_crosses(tables):
+    figure = latency_against_rate(tables)
+    points = [
+        trace for trace in figure.data if trace.mode == "markers" and trace.x[0] is not None
+    ]  # but for the legend's
+    assert sum(len(trace.x) for trace in points) == len(tables.runs)
+    crosses = [trace for trace in points if trace.marker.symbol == "x-thin"]
+    assert sum(len(trace.x) for trace in crosses) == (tables.runs["verdict"] == "FAIL").sum()
+    assert crosses[0].marker.line.color == theme.INVALID
+
+
+def test_the_finding_names_the_rate_that_was_held(five):
+    assert "held 4\u202f000 r/s" in latency_against_rate(five, panel_by="workload").layout.meta["finding"]
+
+
+def test_from_three_runs_at_a_rate_the_chart_says_no_more_than_the_table(tables):
+    for draw in (latency_against_rate, achieved_against_offered):
+        meta = draw(tables).layout.meta
+        assert meta["finding"] == "Cannot tell which rate is held: fewer than 5 runs at a rate"
+        assert not draw(tables).layout.shapes and "dashed" not in meta["drawn"]
+    assert set(summary.held(tables)["highest rate held"]) == {"cannot tell"}
+
+
+def test_beside_lines_of_five_runs_at_a_rate_those_of_fewer_are_counted(five):
+    few = (five.runs["workload"] == "unique_put") & (five.runs["repeat"] > 3)
+    mixed = five.only(five.runs.loc[~few, "run_id"])
+    finding = latency_against_rate(mixed, panel_by="workload").layout.meta["finding"]
+    assert "held 4\u202f000 r/s" in finding
+    assert finding.endswith("; of 2 of 4 lines the runs cannot tell: fewer than 5 runs at a rate")
+
+
+def test_a_dashed_line_is_spoken_of_only_where_there_is_one(five):
+    assert "dashed" in latency_against_rate(five).layout.meta["drawn"]
+    slow = latency_against_rate(five.select(offered_rate_rps=[1000.0, 4000.0]))
+    assert not slow.layout.shapes and "dashed" not in slow.layout.meta["drawn"]
+
+
+def test_of_lines_that_all_held_their_rates_none_is_named_as_the_best(five):
+    finding = latency_against_rate(
+        five.select(offered_rate_rps=[1000.0, 4000.0]), panel_by="workload"
+    ).layout.meta["finding"]
+    assert (
+        finding.startswith("Every offered rate was achieved, up to 4\u202f000 r/s, there with p99 ")
+        and "unique_put" not in finding
+    )
+    assert (
+        achieved_against_offered(five.select(offered_rate_rps=4000.0)).layout.meta["finding"]
+        == "The only rate offered, 4\u202f000 r/s, was achieved"
+    )
+
+
+def test_where_no_run_is_informative_nothing_is_said_of_the_rate(tables):
+    disturbed = pd.DataFrame(
+        {
+            "run_id": tables.runs["run_id"],
+            "check": "no_foreign_load",
+            "verdict": "FAIL",
+            "observed": "80 %",
+            "required": "≤ 2 %",
+        }
+    )
+    silent = replace(tables, validity=disturbed, runs=tables.runs.assign(verdict="FAIL", excluded="outside"))
+    for draw in (latency_against_rate, achieved_against_offered):
+        assert "cannot be told" in draw(silent).layout.meta["finding"]
+
+
+def test_runs_of_several_experiments_and_sizes_are_lines_of_several_colours(tables):
+    tables = tables.select(connections=1, workload="unique_put")
+    other = tables.runs["repeat"] == 2
+    sizes = [
+        "{}" if repeat == 1 else f'{{"key_bytes": {8 * repeat}, "value_bytes": 100}}'
+        for repeat in tables.runs["repeat"]
+    ]
+    figure = latency_against_rate(
+        replace(
+            tables,
+            runs=tables.runs.assign(
+                experiment=other.map({True: "report-4", False: "report-1"}), workload_args=sizes
+            ),
+        ),
+        colour_by="series",
+    )
+    lines = {trace.name: trace.line.color for trace in figure.data if trace.mode == "lines"}
+    assert list(lines) == ["report-1, default", "report-1, key 24 B, value 100 B", "report-4"]
+    assert tuple(lines.values()) == theme.CATEGORIES[:3]
+
+
+def test_lines_that_connections_alone_tell_apart_have_the_colours_of_connections(tables):
+    figure = latency_against_rate(tables, colour_by="series", panel_by="workload")
+    lines = {trace.name: trace.line.color for trace in figure.data if trace.mode == "lines"}
+    assert lines == {
+        "1 connection": theme.colours("connections", [1])[1],
+        "4 connections": theme.colours("connections", [4])[4],
+    }
+
+
+def test_more_lines_than_colours_go_into_panels(tables):
+    busy = sample_tables(connections=(1, 2, 4, 8, 16), rates=(1000.0, 2000.0), repeats=1, profiled=False)
+    assert len(latency_against_rate(busy, colour_by="series").layout.meta["panels"]) == 2
+
+
+def test_the_table_of_held_rates_has_a_row_for_each_size_of_the_workload(tables):
+    sizes = ["{}" if repeat == 1 else '{"value_bytes": 4096}' for repeat in tables.runs["repeat"]]
+    rows = summary.held(replace(tables, runs=tables.runs.assign(workload_args=sizes)))
+    assert len(rows) == 8 and set(rows["sizes"]) == {"default", "value 4.00 KiB"}
+    assert "sizes" not in summary.held(tables)
+
+
+def test_achieved_rate_stands_against_the_diagonal(tables):
+    assert "achieved = offered" in {trace.name for trace in achieved_against_offered(tables).data}
+
+
+def test_a_run_that_died_without_a_percentile_is_counted_among_those_that_are_left_out(tables):
+    """Nothing of it is drawn, and the chart said that all runs were valid."""
+    three = keep(
+        tables,
+        lambda run: run.connections == 4 and run.workload == "unique_put" and run.offered_rate_rps == 1000,
+    )
+    died = three.runs["run_id"].iloc[0]
+    found = failed(three, [died], "completed", "failed: service died", "service")
+    found = replace(found, percentiles=found.percentiles[found.percentiles["run_id"] != died])
+    for draw in (latency_against_rate, percentile_spectrum):
+        assert "1 of 3 runs is invalid and left out" in draw(found).layout.meta["drawn"]
 
 
 def test_closed_loop_runs_have_no_place_on_an_offered_rate_axis(tables):

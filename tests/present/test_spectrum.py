@@ -167,6 +167,54 @@ def test_sides_without_an_order_neither_rise_nor_fall():
     assert "(after) against" in finding and "(before)" in finding and "rises" not in finding
 
 
+@pytest.mark.parametrize(
+    "excluded, told", [("", True), ("service", False), ("outside", False)], ids=["none", "died", "disturbed"]
+)
+def test_the_title_says_nothing_good_of_a_side_that_lost_runs_although_these_have_no_percentiles(
+    excluded, told
+):
+    """A run that died has no line in the chart, and was not counted: its side was the faster one. So was one
+    whose runs others disturbed more often than chance does."""
+    both = sample_tables(
+        labels=("before", "after"),
+        rates=(1000.0,),
+        connections=(4,),
+        workloads=("unique_put",),
+        repeats=12,
+        profiled=False,
+    )
+    after = both.runs["label"] == "after"
+    died = set(both.runs.loc[after, "run_id"].head(6)) if excluded else set()
+    factors = dict(zip(both.runs["run_id"], np.where(after, 1.0, 4.0), strict=True))
+    factor = both.percentiles["run_id"].map(factors)
+    runs, percentiles = both.runs, both.percentiles.assign(latency_us=both.percentiles["latency_us"] * factor)
+    is_lost = runs["run_id"].isin(died)
+    runs = runs.assign(
+        verdict=runs["verdict"].mask(is_lost, "FAIL"), excluded=runs["excluded"].mask(is_lost, excluded)
+    )
+    percentiles = percentiles[~percentiles["run_id"].isin(died)]
+    found = replace(both, runs=runs, percentiles=percentiles)
+    (word,) = comparisons(found, "label", "before", "after", (99.0,)).query("measure == 'p99'")["word"]
+    meta = percentile_spectrum(found, "label", order=("before", "after")).layout.meta
+    assert (word == "faster") == ("against" in meta["finding"]) == told, (word, meta["finding"])
+    assert ("cannot tell" in meta["finding"]) == (not told)
+    assert ("6 of 24 runs are invalid" in meta["drawn"]) == (not told)
+
+
+def test_the_same_says_within_how_much():
+    both = sample_tables(
+        labels=("before", "after"),
+        rates=(1000.0,),
+        connections=(4,),
+        workloads=("unique_put",),
+        repeats=5,
+        profiled=False,
+    )
+    alike = both.percentiles.assign(latency_us=both.percentiles["latency_us"].mask(lambda us: us > 0, 9e3))
+    finding = percentile_spectrum(replace(both, percentiles=alike), "label").layout.meta["finding"]
+    assert finding.endswith("1.00 ×: the same within 5 %"), finding
+
+
 @pytest.mark.parametrize(("factor", "first", "second"), [("label", "x", "a"), ("connections", 4, 1)])
 def test_two_sides_are_told_in_the_order_that_is_given(factor, first, second):
     both = sample_tables(

@@ -48,11 +48,12 @@ def by_work(found: Tables, growth: Growth) -> go.Figure:
     if not points["valid"].all():
         invalid_legend(figure, row=1, col=1)
     runs = points.drop_duplicates("run_id")
+    every = analysed.runs_with_work(found, growth).merge(marks, on="run_id")  # also those without any value
     return titled(
         figure,
         f"Cost against {growth.name}",
         sentences.grown(found, growth),
-        f"{sentences.place(runs)}. {_DRAWN}{excluded(runs)}",
+        f"{sentences.place(runs)}. {_DRAWN}{excluded(every)}",
     )
 
 

@@ -62,7 +62,7 @@ def latency_against_rate(
         if _sure(saturation)["saturation_rps"].notna().any()
         else ""
     )
-    drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}{dashed}.{excluded(rows)}"
+    drawn = f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}{dashed}.{excluded(runs)}"
     return titled(
         figure,
         f"{words.percentile(percentile)} {words.kind(latency_kind)} by offered rate",
@@ -108,7 +108,7 @@ def achieved_against_offered(
     figure.update_xaxes(rangemode="tozero")
     drawn = (
         f"{_only_panel(rows, panel_by)}Points: runs; {_line(rows)}. A run below the diagonal did not keep "
-        f"up.{excluded(rows)}"
+        f"up.{excluded(runs)}"
     )
     found = _held(runs, saturation)
     return titled(

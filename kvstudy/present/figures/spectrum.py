@@ -11,9 +11,9 @@ import plotly.graph_objects as go
 
 from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.answers.factors import Ends, between_ends
-from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS
-from kvstudy.analyse.configuration import comparison_key
-from kvstudy.analyse.validity import OUTSIDE, SAMPLES_BEYOND_PRINTED, SERVICE
+from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS, SAME
+from kvstudy.analyse.configuration import comparison_key, lost_runs
+from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
 from kvstudy.present import theme, words
 from kvstudy.present.figures.lines import DASHES, factors, placed
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs
@@ -44,7 +44,6 @@ _OF_RUN = [
     "dash",
     "dash_text",
     "hover_title",
-    "excluded",
 ]
 _KINDS = ("response", "service")
 _NO_VALID_RUN = "No valid run: nothing can be claimed from these lines"
@@ -72,9 +71,10 @@ def percentile_spectrum(
     drawn = (
         f"{words.kind(latency_kind).capitalize()} by percentile, coloured by "
         f"{words.factor(colour_by)}{dashed}. Thin: each run; strong: median of valid"
-        f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond.{excluded(_runs_of(rows))}{note}"
+        f" repeats; open circle: under {ENOUGH_SAMPLES} samples beyond."
+        f"{excluded(_runs_of(tables, rows))}{note}"
     )
-    whole, of_panels = _rises(rows, medians, colour_by, latency_kind, tables.part, order)
+    whole, of_panels = _rises(tables, rows, medians, colour_by, latency_kind, order)
     return titled(figure, f"{words.kind(latency_kind).capitalize()} by percentile", whole, drawn, of_panels)
 
 
@@ -122,7 +122,7 @@ def response_against_service(
     drawn = (
         "Solid: response time; dashed: service time. Strong: median of valid repeats; thin: each run. "
         "The gap is the wait before the send."
-        f"{excluded(_runs_of(rows))}{_beyond(tables, rows)}"
+        f"{excluded(_runs_of(tables, rows))}{_beyond(tables, rows)}"
     )
     return titled(
         figure,
@@ -166,8 +166,12 @@ def _rows(
     ), abreast
 
 
-def _runs_of(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.drop_duplicates("run_id")
+def _runs_of(tables, rows: pd.DataFrame) -> pd.DataFrame:
+    """The runs that are drawn, and the invalid ones of the same configurations: one that died early has no
+    line."""
+    runs = marked_runs(tables)
+    of_lines = runs["configuration"].isin(rows["configuration"])
+    return runs[runs["run_id"].isin(rows["run_id"]) | (of_lines & ~runs["valid"])]
 
 
 def _draw(rows: pd.DataFrame, colour_by: str, abreast: int) -> tuple[go.Figure, pd.DataFrame]:
@@ -405,7 +409,7 @@ def _panels(rows: pd.DataFrame) -> list[int]:
 
 
 def _rises(
-    rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str, part: float, order: Sequence
+    tables, rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str, order: Sequence
 ) -> tuple[str, list[str]]:
     """The finding, of the whole chart and of each of its panels: how the highest percentile that every colour
     has moves from the first to the last value of ``colour_by``, all else equal.
@@ -435,12 +439,13 @@ def _rises(
     pairs = sorted((_ends(lines, order) for lines in sets if len(lines) == most), key=_distance, reverse=True)
     # Of an order the first and the last; else those two of all that differ most.
     chosen_from = 1 if len(order) or _is_ordered(at) else math.comb(most, 2)
+    runs = marked_runs(tables)  # those that died have no percentiles, and no rows
     found = between_ends(
         [
-            Ends(*(values[end["configuration"]] for end in ends), _outcome(rows, ends), chosen_from)
+            Ends(*(values[end["configuration"]] for end in ends), _outcome(runs, ends), chosen_from)
             for ends in pairs
         ],
-        part,
+        tables.part,
     )
 
     def summarize(places: list[int]) -> str:
@@ -468,13 +473,10 @@ def _highest(at: pd.DataFrame, name: str, colour_by: str) -> str:
     return f"{top['hover_title']}: {name} is {words.latency(top['latency_us'])} at {value}{of}"
 
 
-def _outcome(rows: pd.DataFrame, ends: tuple[pd.Series, pd.Series]) -> tuple[int, int, int, int]:
-    """Runs that the service made invalid, of those that nothing from outside excluded, of either end."""
-    counted = []
-    for end in ends:
-        mine = _runs_of(rows[(rows["configuration"] == end["configuration"]) & (rows["excluded"] != OUTSIDE)])
-        counted += [int((mine["excluded"] == SERVICE).sum()), len(mine)]
-    return tuple(counted)
+def _outcome(runs: pd.DataFrame, ends: tuple[pd.Series, pd.Series]) -> tuple[int, ...]:
+    """Invalid n of m of either end, of all its runs (``configuration.lost_runs``)."""
+    sides = [runs.loc[runs["configuration"] == end["configuration"], "excluded"] for end in ends]
+    return tuple(lost_runs(*sides).values())
 
 
 def _ends(lines: pd.DataFrame, order: Sequence) -> tuple[pd.Series, pd.Series]:
@@ -506,7 +508,8 @@ def _moves(name: str, pair: tuple[pd.Series, pd.Series], result, word: str, colo
             if min(result.runs_before, result.runs_after) < MIN_RUNS
             else ""
         )
-        return f"{name} has medians {before} and {after}, {ratio}: {word}{few}"
+        within = f" within {100 * result.same_within:.3g} %" if word == SAME else ""
+        return f"{name} has medians {before} and {after}, {ratio}: {word}{within}{few}"
     if isinstance(pair[0]["colour"], str):
         return f"{name} is {before} against {after}, {ratio}"
     return f"{name} {'rises' if result.ratio >= 1 else 'falls'} from {before} to {after}, {ratio}"
