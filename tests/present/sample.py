@@ -143,6 +143,10 @@ def _run(parts, random, label, workload, connections, rate, repeat, index, capac
     count = int(achieved * seconds)
     for kind, factor in (("response", wait), ("service", 1.0), ("lateness", 0.02)):
         samples = base * factor * random.lognormal(0, 0.5, size=20000) / (1 - min(rate / capacity, 0.9))
+        if kind == "response":
+            from_due = samples
+        elif kind == "service":  # nobody's is longer from the send
+            samples = np.minimum(samples, from_due)
         for p in PERCENTILES:
             beyond = int(count * (1 - p / 100))
             latency = float(np.percentile(samples, p)) if beyond >= 10 or p == 100 else np.nan

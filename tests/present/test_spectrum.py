@@ -285,6 +285,16 @@ def test_response_and_service_time_stand_in_one_chart(tables):
     assert {"response", "service"} <= {trace.name for trace in figure.data}
 
 
+def test_a_response_time_that_is_shorter_than_its_service_time_is_called_impossible(tables):
+    """It said that the two differ by at most -3 %."""
+    response = tables.percentiles["latency_kind"] == "response"
+    mine = tables.percentiles["run_id"].str.contains("unique_put-c4-r01000")
+    shorter = tables.percentiles["latency_us"].mask(response & mine, tables.percentiles["latency_us"] * 0.5)
+    found = replace(tables, percentiles=tables.percentiles.assign(latency_us=shorter))
+    finding = response_against_service(found).layout.meta["finding"]
+    assert finding.startswith("Cannot be: p99 is ") and finding.endswith("unique_put, 4 connections"), finding
+
+
 def test_a_panel_of_invalid_runs_says_so_and_not_that_samples_are_few(tables):
     failed = tables.runs["verdict"].mask(tables.runs["offered_rate_rps"] == 1000, "FAIL")
     figure = response_against_service(replace(tables, runs=tables.runs.assign(verdict=failed)))

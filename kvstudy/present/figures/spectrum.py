@@ -386,22 +386,30 @@ def _gap(medians: pd.DataFrame, colour_by: str) -> str:
     pairs = pairs[
         2 * pairs["repeats"] >= pairs["repeats"].max()
     ]  # one run where others have five is no median
-    widest = pairs.loc[(pairs["response"] / pairs["service"]).idxmax()]
-    ratio = widest["response"] / widest["service"]
-    if ratio < 1.1:
+    ratios = pairs["response"] / pairs["service"]
+    if ratios.min() < 1:
+        wrong = pairs.loc[ratios.idxmin()]
         return (
-            f"Response and service time differ by at most {words.share(ratio - 1)} at p99: hardly a "
+            f"Cannot be: p99 is {words.latency(wrong['service'])} from the send and only "
+            f"{words.latency(wrong['response'])} from the due time, which is no later, "
+            f"{_where(wrong, colour_by)}"
+        )
+    widest = pairs.loc[ratios.idxmax()]
+    if ratios.max() < 1.1:
+        return (
+            f"Response and service time differ by at most {words.share(ratios.max() - 1)} at p99: hardly a "
             "request waits to be sent"
         )
-    where = (
-        widest["hover_title"]
-        if colour_by == "latency_kind"
-        else f"{widest['hover_title']}, {words.value(colour_by, widest['colour'])}"
-    )
     return (
         f"Waiting hides in service time: p99 is {words.latency(widest['service'])} from the send but "
-        f"{words.latency(widest['response'])} from the due time, {where}"
+        f"{words.latency(widest['response'])} from the due time, {_where(widest, colour_by)}"
     )
+
+
+def _where(line: pd.Series, colour_by: str) -> str:
+    if colour_by == "latency_kind":
+        return line["hover_title"]
+    return f"{line['hover_title']}, {words.value(colour_by, line['colour'])}"
 
 
 def _panels(rows: pd.DataFrame) -> list[int]:
