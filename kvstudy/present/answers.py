@@ -75,9 +75,12 @@ def _stall(answer: Answer) -> list[Row]:
 
 
 def _noise(answer: Answer) -> list[Row]:
+    of, few = len(answer.claims), sum(claim.why == TOO_FEW for claim in answer.claims)
     wrong = sum(claim.differs for claim in answer.claims)
+    counts = [Row("words that say that a thing differs from itself", f"{wrong} of {of - few}")]
     return [
-        Row("words that say that a thing differs from itself", f"{wrong} of {len(answer.claims)}"),
+        *(counts if few < of else []),  # of too few runs no word could be false
+        *([Row(f"{CANNOT_TELL}: {TOO_FEW}", f"{few} of {of}")] if few else []),
         *(
             of_claim(
                 f"{claim.measure} of {claim.subject.workload}"
@@ -184,12 +187,6 @@ def _grouped(things, key) -> dict:
 
 def _measure(claim: Claim) -> str:
     """ "p99 1.51 × [1.45, 1.54]"."""
-    if claim.measure == INVALID:
-        (before, after), (of_before, of_after) = claim.ends, claim.sides
-        return (
-            f"{INVALID} {round(after * of_after)} of {of_after} instead of {round(before * of_before)} of "
-            f"{of_before}"
-        )
     return f"{claim.measure} {claim_text.estimate(claim)}"
 
 

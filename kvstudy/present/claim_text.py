@@ -15,6 +15,7 @@ import math
 
 from kvstudy.analyse.claim import CLOSED_LOOP, INTERVENTION, LINK, SEARCH, Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, SAME
+from kvstudy.analyse.configuration import INVALID
 from kvstudy.present import words
 
 # Whose runs an answer rests on, where the reader has measured.
@@ -39,7 +40,11 @@ def estimate(claim: Claim) -> str:
 
 
 def alone(claim: Claim) -> str:
-    """The number without what is around it."""
+    """The number without what is around it; of shares of invalid runs, whose ratio may be infinite, both."""
+    if claim.measure == INVALID:
+        (before, after), (of_before, of_after) = claim.ends, claim.sides
+        counts = f"{round(after * of_after)} of {of_after}", f"{round(before * of_before)} of {of_before}"
+        return " instead of ".join(counts)
     if claim.interval is not None and math.isinf(claim.interval[1]):
         return f"at least {_formatter(claim)(claim.interval[0])}"
     return _formatter(claim)(claim.estimate)
@@ -47,6 +52,8 @@ def alone(claim: Claim) -> str:
 
 def around(claim: Claim) -> str:
     """The interval, or of few runs the extent; "" where there is neither, or no end above."""
+    if claim.measure == INVALID:
+        return ""
     if claim.interval is None:
         return "" if claim.extent is None else words.extent(*claim.extent, _formatter(claim)).strip()
     if math.isinf(claim.interval[1]):

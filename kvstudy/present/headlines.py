@@ -222,15 +222,18 @@ def _ruler(tables: Tables):
     noise, stall = ruler.noise(tables), ruler.stall(tables)
     if noise is None and stall is None:
         return None
-    alarms = [claim for claim in noise.claims if claim.differs] if noise else []
-    if noise is None or not noise.claims:
+    enough = [
+        claim for claim in (noise.claims if noise else ()) if min(claim.sides or (0,)) >= MIN_RUNS
+    ]  # of fewer runs no word could be false
+    alarms = [claim for claim in enough if claim.differs]
+    if not enough:
         answer = "Cannot tell: the same thing was not measured twice with enough valid runs."
     elif alarms:
-        of = f"{len(alarms)} of {len(noise.claims)} comparisons"
+        of = f"{len(alarms)} of {len(enough)} comparisons"
         answer = f"Mostly: {of} of a thing with itself are false alarms."
     else:
-        of = words.counted(len(noise.claims), "comparison")
-        answer = f"No false alarm in {of} of one thing with itself{_agreed(noise.claims)}."
+        of = words.counted(len(enough), "comparison")
+        answer = f"No false alarm in {of} of one thing with itself{_agreed(enough)}."
     names = {
         ruler.RESPONSE: "from the due time",
         ruler.SERVICE: "from the send",
@@ -251,11 +254,11 @@ def _ruler(tables: Tables):
         bars,
         _findable(list(noise.claims if noise else ())),
         tables.select(experiment=["noise", "stall"], profiled=False),
-        sum(min(claim.sides or (0,)) >= MIN_RUNS for claim in (noise.claims if noise else ())) + len(bars),
+        len(enough) + len(bars),
     )
 
 
-def _agreed(found: tuple[Claim, ...]) -> str:
+def _agreed(found: Sequence[Claim]) -> str:
     """How many medians of one thing with itself the page calls the same."""
     medians = [claim for claim in found if claim.measure == "p50"]
     same = [claim for claim in medians if claim.word == SAME]

@@ -260,3 +260,12 @@ def test_no_card_agrees_more_with_itself_than_the_page_says():
     same = sum(claim.word == SAME for claim in claims)
     assert "agreed" not in answer
     assert (f"{same} of {len(claims)} medians the same" in answer.replace("\u00a0", " ")) == bool(same)
+
+
+def test_too_few_runs_to_say_any_word_are_no_absence_of_false_alarms():
+    tables = sample_tables(
+        profiled=False, repeats=4, rates=(1000.0,), connections=(4,), workloads=("get",), labels=("a", "b")
+    )
+    found = tables.but(runs=tables.runs.assign(experiment="noise"))
+    assert ruler.noise(found).claims
+    assert of_page(found, "01-instrument").answer.startswith("Cannot tell: the same thing was not measured")

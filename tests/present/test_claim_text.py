@@ -7,6 +7,7 @@ import pytest
 
 from kvstudy.analyse.claim import CLOSED_LOOP, INTERVENTION, LINK, SEARCH, Claim, Place
 from kvstudy.analyse.comparison.words import NEITHER, TOO_FEW
+from kvstudy.analyse.configuration import INVALID
 from kvstudy.present import claim_text, words
 
 RATIO = Claim(
@@ -28,6 +29,26 @@ def test_a_ratio_is_told_with_its_interval_and_few_runs_with_their_extent():
     assert (
         claim_text.estimate(Claim(Place(), "p99", "us", 1240.0, extent=(1000.0, 2000.0)))
         == "1.24 ms (1.00 … 2.00 ms)"
+    )
+
+
+def test_shares_of_invalid_runs_are_told_as_counts_since_their_ratio_may_be_infinite():
+    lost = Claim(
+        Place("get", 4, 20_000.0),
+        INVALID,
+        "ratio",
+        math.inf,
+        (math.inf, math.inf),
+        "worse",
+        20,
+        baseline="kv-service",
+        variant="redis",
+        sides=(10, 10),
+        ends=(0.0, 0.6),
+    )
+    assert claim_text.sentence(lost) == (
+        "invalid runs of get at 20\u202f000 r/s on 4 connections, redis to kv-service: "
+        "6 of 10 instead of 0 of 10, worse"
     )
 
 

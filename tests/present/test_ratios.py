@@ -196,3 +196,10 @@ def test_one_comparison_is_told_by_its_number_and_word():
         "finding"
     ]
     assert finding.startswith("after against before: p99 ") and finding.endswith(", cannot tell")
+
+
+def test_sides_of_which_some_runs_came_in_turn_are_not_said_to_be_one_behind_the_other(both):
+    rows = comparisons(both, "label", "before", "after", (99.0,))
+    assert "drifts" not in ratios(rows.assign(apart=False), "before", "after").layout.meta["drawn"]
+    drawn = ratios(rows.assign(apart=True), "before", "after").layout.meta["drawn"]
+    assert "The sides were not measured in turn" in drawn and "All runs" not in drawn

@@ -20,7 +20,8 @@ what is claimed (``rules`` has one for each claim):
     at least    ours, with its whole interval, is no less
     hardly any  ours, with its whole interval, is under one percent
     differs     ours, with its whole interval, is over 10 % away from it
-    rises       ours (a ratio) is over 1.1 and with its whole interval over 1; "falls": under 0.9 and under 1
+    rises       ours (a ratio) is over 1.1 and with its whole interval over 1; "falls": under 1 / 1.1 and
+                under 1
 
 A number of ours that is not of what was asked (a profile at rates on one side of the report's) decides
 nothing, nor does one of fewer than MIN_RUNS runs, or launches of a duet. Where the service lost runs by its

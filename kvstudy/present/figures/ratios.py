@@ -23,10 +23,7 @@ from kvstudy.present.figures.panels import nothing, ratio_axis, titled
 ROW_PX = 24
 ROWS_ON_A_SCREEN = 16  # of the chart that a page begins with
 _PREFERRED = ("p50", CPU, "p99", RATE)
-APART = (
-    "All runs of one side were made before all of the other: a machine that drifts meanwhile looks like a "
-    "change."
-)
+APART = "The sides were not measured in turn: a machine that drifts meanwhile looks like a change."
 NAME_LETTERS = 58
 _NO_PAIR = "no configuration has valid runs of both sides"
 _RATIOS = {
