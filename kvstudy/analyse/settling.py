@@ -32,5 +32,6 @@ def settled_after_s(values: Sequence[float], negligible: float) -> int | None:
         np.maximum(smooth, end) > DRIFT_SHARE * np.minimum(smooth, end)
     )
     late = np.flatnonzero(away[: len(known) - third])
-    first = int(late[-1]) + 1 if len(late) else 0
+    # What was not seen yet has not settled.
+    first = max(int(late[-1]) + 1 if len(late) else 0, int(np.flatnonzero(~np.isnan(known))[0]))
     return None if first >= len(known) - third else first

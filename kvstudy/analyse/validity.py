@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from kvstudy.analyse.schema import VERDICTS
 from kvstudy.disturbance import FOREIGN_CPU_MAX_SHARE, STEAL_MAX_SHARE
+from kvstudy.record import hdr
 from kvstudy.service_failure import is_of_service
 
 PASS, WARN, FAIL = VERDICTS
@@ -327,7 +328,7 @@ def samples(run: Evidence) -> Check:
     required = f"≥ {SAMPLES_BEYOND_FIRM} samples beyond p99; FAIL under {SAMPLES_BEYOND_PRINTED}"
     if run.samples is None:
         return _unknown("samples", required)
-    beyond = run.samples - math.ceil(0.99 * run.samples - 1e-6)
+    beyond = run.samples - min(run.samples, int(hdr.ranks(run.samples, (99.0,))[0]))
     verdict = FAIL if beyond < SAMPLES_BEYOND_PRINTED else WARN if beyond < SAMPLES_BEYOND_FIRM else PASS
     return Check("samples", verdict, f"{beyond} of {run.samples} beyond p99", required)
 

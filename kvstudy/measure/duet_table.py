@@ -141,7 +141,7 @@ def _answer(one: MeasureResult) -> str:
     if one.decided:
         return f"{SAME} within {100 * one.same_within:.3g} %" if one.word == SAME else one.word
     if limit := findable_limit(one.found):
-        return f"{one.word} (a difference of {limit} would be found)"
+        return f"{one.word} (a difference of {limit} would likely be found)"
     # Before the first look nobody expects a word.
     missed = " (even a large difference may be missed)" if one.launches >= FIRST_LOOK else ""
     return f"{one.word}{missed}"

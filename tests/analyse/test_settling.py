@@ -17,8 +17,20 @@ def test_what_is_steady_needs_no_warm_up_and_one_slow_second_is_none():
     assert settled_after_s([21.9] * 10 + [20.0] * 20, 2.0) == 0
 
 
+def test_a_service_has_not_settled_before_its_first_answer():
+    assert settled_after_s([math.nan] * 6 + [20.0] * 24, 2.0) == 6
+    assert settled_after_s([20.0] * 10 + [math.nan] + [20.0] * 19, 2.0) == 0
+
+
 @pytest.mark.parametrize(
-    "values", [[100.0 - 3 * second for second in range(30)], [math.nan] * 30, [20.0] * 6, []]
+    "values",
+    [
+        [100.0 - 3 * second for second in range(30)],
+        [math.nan] * 30,
+        [math.nan] * 25 + [20.0] * 5,
+        [20.0] * 6,
+        [],
+    ],
 )
 def test_what_has_not_settled_before_its_last_third_is_not_called_settled(values):
     assert settled_after_s(values, 2.0) is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kvstudy.analyse.validity import CHECKS, OUTSIDE, SERVICE, Evidence, check, excluded, worst
+from kvstudy.record import hdr
 
 GOOD = Evidence(
     generator="loadgen",
@@ -121,6 +122,16 @@ def test_a_profile_that_began_late_beside_an_overload_leaves_the_run_to_the_serv
     late = replace(GOOD, profiled_share=0.5)
     assert excluded(check(late)) == OUTSIDE
     assert excluded(check(replace(late, achieved_rate_rps=900.0))) == SERVICE
+
+
+@pytest.mark.parametrize("answers", [0, 4, 950, 951, 960, 999, 1000, 1049, 1050, 9951, 60_070])
+def test_as_many_samples_lie_beyond_p99_as_where_it_is_printed(answers):
+    """The table of percentiles said 10 of 960 and printed p99, the check said 9 and failed the run."""
+    few = replace(GOOD, samples=answers, logged_samples=answers)
+    (found,) = [one for one in check(few) if one.check == "samples"]
+    beyond = answers - int(hdr.ranks(answers, (99.0,))[0]) if answers else 0
+    assert found.observed == f"{beyond} of {answers} beyond p99"
+    assert found.verdict == ("FAIL" if beyond < 10 else "WARN" if beyond < 100 else "PASS")
 
 
 def test_of_unexpected_answers_it_says_which_statuses_came():
