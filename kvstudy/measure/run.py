@@ -137,6 +137,9 @@ class Run:
                 "service and generators on hosts of their own",
             )
         )
+        # Now: one whose fill fails is a run of its configuration all the same, and lost by its service.
+        disk = self._service.disk_facts() if self._crew.sees_service else {}
+        self._machine |= disk | {"pinning": self._pinning.reason}
         if not self._crew.is_here:
             self._tools = self._service.tools()
 
@@ -165,7 +168,7 @@ class Run:
         with self._crew.as_one():
             with self._in_phase("fill" if configuration.fill else "launch"):
                 service.restore()
-            self._machine |= self._crew.facts_before() | {"pinning": self._pinning.reason}
+            self._machine |= self._crew.facts_before()
             with self._in_phase("launch"):
                 url = service.launch(self._bench.port, self._pinning.service)
         try:

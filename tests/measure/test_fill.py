@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from kvstudy.analyse.conditions import conditions_of_run
 from kvstudy.errors import RunFailed
 from kvstudy.measure.fill import _note, _noted
 from kvstudy.record import process_series
@@ -132,6 +133,11 @@ def test_fill_that_loses_records_is_an_error_that_says_how_many(project):
     assert code == 1
     assert "fill lost records: filled=5000 found=" in err
     assert project.processes() == []
+    script.unlink()
+    script.with_name("whole.lua").rename(script)
+    assert project.finished(project.kvstudy("run", reading(project)))[0] == 0
+    lost, whole = ({**conditions_of_run(run), "script_digest": ""} for run in sealed_runs(project.raw))
+    assert lost == whole, "else nobody counts it among the runs that its service lost"
 
 
 SABOTAGE = """
