@@ -172,7 +172,7 @@ final class RequestReader {
                 body.drop();
                 inBody = false;
                 position = to;
-                request.rejectForGood(Answer.MALFORMED_CHUNK);
+                request.rejectForGood(answered ? null : Answer.MALFORMED_CHUNK);
                 yield Event.REJECTED;
             }
         };

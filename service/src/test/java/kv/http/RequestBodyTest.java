@@ -128,6 +128,17 @@ class RequestBodyTest {
                 .isEqualTo(404);
     }
 
+    /// The client would take a second one for the answer to its next request.
+    @ParameterizedTest
+    @ValueSource(strings = {"POST /v0/entity?id=a", "PUT /nowhere", "PUT /v0/entity?id=", "PUT /v0/entity?id=large"})
+    void aRefusedRequestWhoseBodyIsMalformedGetsNoSecondAnswer(String request) throws IOException {
+        String whole = Integer.toHexString(VALUE_BYTES_MAX + 1) + "\r\n" + "v".repeat(VALUE_BYTES_MAX + 1) + "\r\n";
+        client.send(request + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + whole);
+        assertThat(client.read().status()).isIn(400, 405, 413);
+        client.send("no size\r\n\r\n");
+        assertThat(client.isClosedByServer()).isTrue();
+    }
+
     @Test
     void endlessTrailersEndTheConnection() throws IOException {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
