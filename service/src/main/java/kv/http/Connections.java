@@ -20,8 +20,6 @@ final class Connections implements AutoCloseable {
     /// Connections that the sweeper looks at before it lets others have the processor.
     private static final int SWEPT_AT_ONCE = 64;
 
-    private static final long REFUSAL_LOG_NANOS = 60_000_000_000L;
-
     private final HttpOptions options;
     private final ConnectionLimit limit;
     private final Set<KvSession> open = ConcurrentHashMap.newKeySet();
@@ -30,7 +28,7 @@ final class Connections implements AutoCloseable {
     private final AtomicLong refused = new AtomicLong();
     private final Thread sweeper;
     private String loggedPlacement = "";
-    private long loggedRefusalNanos = System.nanoTime() - REFUSAL_LOG_NANOS;
+    private final Rarely loggedRefusal = Rarely.onceAMinute();
     private volatile boolean stopped;
 
     Connections(HttpOptions options, ConnectionLimit limit) {
@@ -48,20 +46,14 @@ final class Connections implements AutoCloseable {
     boolean add(KvSession session) {
         if (open.size() >= limit.max()) {
             refused.incrementAndGet();
-            logRefusalRarely();
+            if (loggedRefusal.isDue()) {
+                log.warn("new connections are refused: as many are open as may be, {}", limit.max());
+            }
             return false;
         }
         accepted.incrementAndGet();
         open.add(session);
         return true;
-    }
-
-    private void logRefusalRarely() {
-        long now = System.nanoTime();
-        if (now - loggedRefusalNanos >= REFUSAL_LOG_NANOS) {
-            loggedRefusalNanos = now;
-            log.warn("new connections are refused: as many are open as may be, {}", limit.max());
-        }
     }
 
     /// The number of the selector that is to hold `session`. Called by the one accepting thread.

@@ -22,6 +22,8 @@ import org.slf4j.LoggerFactory;
 /// 4. All fields are guarded by the session's lock.
 abstract class LingeringSession extends WritingSession {
     private static final Logger log = LoggerFactory.getLogger(LingeringSession.class);
+    /// Of all connections together.
+    private static final Rarely LOGGED = Rarely.onceASecond();
 
     private boolean lastAnswerGiven;
     private boolean inputEnded;
@@ -101,7 +103,7 @@ abstract class LingeringSession extends WritingSession {
     public final void handleException(Throwable e) {
         if (e instanceof IOException || e instanceof CancelledKeyException) {
             log.debug("connection lost: {}", e.toString());
-        } else {
+        } else if (LOGGED.isDue()) { // a client that asks for a damaged range again and again does not fill the disk
             log.error("connection closed after an error: {}", getRemoteHost(), e);
         }
         close();

@@ -19,7 +19,6 @@ import org.slf4j.LoggerFactory;
 /// heat map can be cut to one kind of request; otherwise a span costs one read of a static field.
 final class Router {
     private static final Logger log = LoggerFactory.getLogger(Router.class);
-    private static final long LOG_INTERVAL_NANOS = 1_000_000_000;
 
     private final HttpMetrics metrics;
     private final AdminEndpoint adminOrNull;
@@ -27,7 +26,7 @@ final class Router {
     private final SlowRequestLog slowOrNull;
     private volatile Store store;
     private volatile boolean stopping;
-    private volatile long loggedNanos = System.nanoTime() - LOG_INTERVAL_NANOS;
+    private final Rarely logged = Rarely.onceASecond();
 
     Router(HttpMetrics metrics, HttpOptions options) {
         this.metrics = metrics;
@@ -323,9 +322,7 @@ final class Router {
     }
 
     private void logRarely(String what, Throwable e) {
-        long now = System.nanoTime();
-        if (now - loggedNanos >= LOG_INTERVAL_NANOS) {
-            loggedNanos = now;
+        if (logged.isDue()) {
             log.error(what, e);
         }
     }
