@@ -1,9 +1,6 @@
 package kv.http;
 
 import java.io.IOException;
-import java.net.BindException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.util.List;
 import java.util.Map;
 import kv.lsm.Store;
@@ -17,7 +14,7 @@ import one.nio.server.ServerConfig;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The service's HTTP server: one-nio's acceptor, selectors and write queues around our own connections.
+/// The service's HTTP server: one-nio's selectors and write queues around our own connections.
 ///
 /// One-nio's `HttpServer` is not used: its request parser makes strings of everything, decodes keys wrongly and
 /// knows no chunked request bodies (see [RequestKey], [RequestReader]).
@@ -30,7 +27,6 @@ import org.slf4j.LoggerFactory;
 public final class KvServer extends Server {
     private static final Logger log = LoggerFactory.getLogger(KvServer.class);
     private static final int OUTPUT_BYTES = 64 << 10;
-    private static final int PORT_TRIES = 20;
     private static final int QUIET_MILLIS = 200;
     /// For what waits for nothing, so that it waits behind nothing either.
     private static final Handler AT_ONCE = new Handler.Selector();
@@ -52,8 +48,10 @@ public final class KvServer extends Server {
     private final ThreadLocal<Output> outputs = ThreadLocal.withInitial(() -> new Output(OUTPUT_BYTES));
     private boolean stopped;
 
-    private KvServer(HttpOptions options) throws IOException {
+    /// @param listening to which clients connect; closed at the stop
+    private KvServer(HttpOptions options, Socket listening) throws IOException {
         super(config(options));
+        this.acceptor = new PatientAcceptor(this, listening);
         this.options = options;
         this.connectionLimit = ConnectionLimit.ofProcess(options.connectionsMax());
         this.connections = new Connections(options, connectionLimit);
@@ -71,31 +69,20 @@ public final class KvServer extends Server {
 
     /// Binds and starts a server that answers 503 until it has a store.
     ///
-    /// @throws BindException when the port is in use
+    /// @throws java.net.BindException when the port is in use, or the address is not ours
     public static KvServer bind(HttpOptions options) throws IOException {
-        for (int tries = 1; ; tries++) {
-            int port = options.port() == 0 ? freePort(options.host()) : options.port();
-            try {
-                KvServer server = new KvServer(options.withPort(port));
-                server.start();
-                server.connections.start();
-                server.reclaimer.start();
-                log.info("{}, {} selectors, handler {}", NativeIo.describe(), options.selectors(), options.handler());
-                return server;
-            } catch (BindException e) {
-                if (options.port() != 0 || tries == PORT_TRIES) {
-                    // a free port can be taken by somebody else before one-nio, which cannot tell its port,
-                    // binds it
-                    throw e;
-                }
-            }
-        }
-    }
-
-    /// A port of `host` that nobody listens on now.
-    public static int freePort(String host) throws IOException {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getByName(host))) {
-            return socket.getLocalPort();
+        Socket listening = PatientAcceptor.listen(options.host(), options.port());
+        try {
+            int port = listening.getLocalAddress().getPort();
+            KvServer server = new KvServer(options.withPort(port), listening);
+            server.start();
+            server.connections.start();
+            server.reclaimer.start();
+            log.info("{}, {} selectors, handler {}", NativeIo.describe(), options.selectors(), options.handler());
+            return server;
+        } catch (IOException | RuntimeException | Error e) {
+            listening.close();
+            throw e;
         }
     }
 
@@ -103,7 +90,7 @@ public final class KvServer extends Server {
         AcceptorConfig acceptor = new AcceptorConfig();
         acceptor.address = options.host();
         acceptor.port = options.port();
-        acceptor.backlog = 1024;
+        acceptor.threads = 0; // ours takes its place
         ServerConfig config = new ServerConfig();
         config.acceptors = new AcceptorConfig[] {acceptor};
         config.selectors = options.selectors();

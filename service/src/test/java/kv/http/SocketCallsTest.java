@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -24,11 +23,8 @@ class SocketCallsTest {
     void connect() throws Exception {
         assumeFalse(
                 one.nio.net.Socket.USE_NATIVE_SOCKET, "one-nio's native library is loaded: nothing is called directly");
-        int port = KvServer.freePort("127.0.0.1");
-        server = one.nio.net.Socket.createServerSocket();
-        server.bind(InetAddress.getLoopbackAddress(), port, 1);
-        server.listen(1);
-        client = new Socket(InetAddress.getLoopbackAddress(), port);
+        server = PatientAcceptor.listen("127.0.0.1", 0);
+        client = new Socket("127.0.0.1", server.getLocalAddress().getPort());
         accepted = server.accept();
         accepted.setBlocking(false);
         descriptor = SocketCalls.descriptorOf(accepted);
