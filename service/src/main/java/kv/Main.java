@@ -96,8 +96,8 @@ public final class Main {
                     out);
             return EXIT_IN_ORDER;
         } catch (BindException e) {
-            err.println("kv-service: cannot bind, the port is in use or the address is not ours: host=" + http.host()
-                    + ", port=" + http.port() + " (choose another with --port, or 0 for a free one)");
+            err.println("kv-service: cannot bind: host=" + http.host() + ", port=" + http.port() + ", reason="
+                    + e.getMessage() + " (choose another with --port, or 0 for a free one)");
         } catch (UnknownHostException e) {
             err.println("kv-service: unknown address: --host=" + http.host());
         } catch (StoreException | IOException e) {

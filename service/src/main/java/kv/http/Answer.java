@@ -29,7 +29,7 @@ enum Answer {
     END_EMPTY(400, "Bad Request", "end is empty: leave it out to read to the last key"),
     DIR_MISSING(400, "Bad Request", "dir is no absolute path in UTF-8: expected /v0/admin/checkpoint?dir=PATH"),
     DIR_PARENT_MISSING(400, "Bad Request", "the directory above dir does not exist"),
-    DIR_NOT_MADE(400, "Bad Request", "dir cannot be made: its name is too long, or the service may not write there"),
+    DIR_NOT_MADE(400, "Bad Request", "dir cannot be made; the service's log says why"),
     DIR_INSIDE_STORE(400, "Bad Request", "dir is inside the store's directory: choose one beside it"),
     DIR_OTHER_FILE_SYSTEM(
             400, "Bad Request", "the store's tables cannot be linked in dir: choose one on its file system"),
@@ -68,6 +68,11 @@ enum Answer {
     STARTING(503, "Service Unavailable", "starting", "Retry-After: 1"),
     STOPPING(503, "Service Unavailable", "stopping", "Retry-After: 1"),
     QUEUE_FULL(503, "Service Unavailable", "too many requests wait for a worker", "Retry-After: 1"),
+    NO_LOG(
+            503,
+            "Service Unavailable",
+            "no log can be made for the write, as on a full disk; the service's log says why",
+            "Retry-After: 1"),
     STALLED(503, "Service Unavailable", "writes are stalled until flush and compaction catch up", "Retry-After: 1"),
     MEMORY_FULL(503, "Service Unavailable", "too many unfinished requests are held in memory", "Retry-After: 1"),
     VERSION_UNKNOWN(505, "HTTP Version Not Supported", "expected HTTP/1.1 or HTTP/1.0");

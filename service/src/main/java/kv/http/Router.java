@@ -86,10 +86,11 @@ final class Router {
                 return false;
             }
         } catch (WriteStalledException e) {
-            if (e.stallCause() == StallCause.NO_LOG) { // else metrics tell
+            boolean noLog = e.stallCause() == StallCause.NO_LOG;
+            if (noLog) { // else metrics tell
                 logRarely(failureOf(request), e);
             }
-            replace(out, mark, Answer.STALLED, request);
+            replace(out, mark, noLog ? Answer.NO_LOG : Answer.STALLED, request);
         } catch (AttemptFailedException e) {
             replace(out, mark, Answer.ATTEMPT_FAILED, request);
         } catch (StoreClosedException e) {

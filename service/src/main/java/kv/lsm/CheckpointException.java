@@ -1,5 +1,7 @@
 package kv.lsm;
 
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Path;
 
 /// A directory cannot become a checkpoint; nothing was left in it.
@@ -24,9 +26,19 @@ public final class CheckpointException extends StoreException {
     CheckpointException(Path directory, Reason reason, Exception causeOrNull) {
         super(
                 "no checkpoint can be made: " + reason.text + ": directory="
-                        + directory.toString().replaceAll("\\p{Cntrl}", "?"),
+                        + directory.toString().replaceAll("\\p{Cntrl}", "?")
+                        + systemsReason(causeOrNull),
                 causeOrNull);
         this.reason = reason;
+    }
+
+    /// What the operating system says, without the path, or nothing.
+    private static String systemsReason(Exception causeOrNull) {
+        return switch (causeOrNull) {
+            case AccessDeniedException e -> ", reason=Permission denied";
+            case FileSystemException e when e.getReason() != null -> ", reason=" + e.getReason();
+            case null, default -> "";
+        };
     }
 
     public Reason reason() {

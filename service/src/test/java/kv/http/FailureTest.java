@@ -70,6 +70,20 @@ class FailureTest {
         }
     }
 
+    /// Where the disk is full, flush and compaction may have nothing to do: waiting for them helps nobody.
+    @Test
+    void aStalledWriteSaysWhetherItWaitsForFlushAndCompactionOrForALog() throws IOException {
+        MemoryStore store = new MemoryStore();
+        try (TestServer server = new TestServer(store)) {
+            for (StallCause cause : StallCause.values()) {
+                store.beforeEach = () -> sneak(new WriteStalledException(cause, Duration.ofSeconds(1), null));
+                String text = server.ask(put("/v0/entity?id=a", "one")).text();
+                assertThat(text.contains("no log can be made")).as(text).isEqualTo(cause == StallCause.NO_LOG);
+                assertThat(text.contains("flush and compaction")).as(text).isNotEqualTo(cause == StallCause.NO_LOG);
+            }
+        }
+    }
+
     private static void sneak(Throwable error) {
         switch (error) {
             case RuntimeException e -> throw e;

@@ -17,6 +17,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import kv.Eventually;
+import org.assertj.core.api.AbstractThrowableAssert;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -247,7 +248,10 @@ class AdministrationTest {
             assertRefused(store, directory.resolve("store/inside"), CheckpointException.Reason.INSIDE_STORE);
             Path link = Files.createSymbolicLink(directory.resolve("link"), directory.resolve("store"));
             assertRefused(store, link.resolve("000777.table"), CheckpointException.Reason.INSIDE_STORE);
-            assertRefused(store, directory.resolve("a".repeat(300)), CheckpointException.Reason.NOT_MADE);
+            assertRefused(store, directory.resolve("a".repeat(300)), CheckpointException.Reason.NOT_MADE)
+                    .hasMessageContaining("reason=File name too long");
+            assertRefused(store, file.resolve("inside"), CheckpointException.Reason.NOT_MADE)
+                    .hasMessageContaining("reason=Not a directory");
             Path otherFileSystem =
                     Path.of("/dev/shm/kv-checkpoint-" + ProcessHandle.current().pid());
             if (Files.isWritable(otherFileSystem.getParent())
@@ -260,8 +264,9 @@ class AdministrationTest {
         }
     }
 
-    private static void assertRefused(Store store, Path directory, CheckpointException.Reason reason) {
-        assertThatThrownBy(() -> store.administration().checkpoint(directory, PATIENT))
+    private static AbstractThrowableAssert<?, ?> assertRefused(
+            Store store, Path directory, CheckpointException.Reason reason) {
+        return assertThatThrownBy(() -> store.administration().checkpoint(directory, PATIENT))
                 .isInstanceOfSatisfying(
                         CheckpointException.class, e -> assertThat(e.reason()).isEqualTo(reason))
                 .hasMessageContaining(directory.toString());

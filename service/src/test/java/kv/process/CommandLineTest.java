@@ -188,8 +188,20 @@ class CommandLineTest {
                         List.of("--dir", directory.resolve("store").toString(), "--port", "" + taken.getLocalPort()))) {
             assertThat(service.awaitExit()).isEqualTo(1);
             assertThat(service.err().lines()).hasSize(1);
-            assertThat(service.err()).contains("port is in use", "" + taken.getLocalPort());
+            assertThat(service.err()).contains("port=" + taken.getLocalPort(), "reason=Address already in use");
             assertThat(service.outLines()).isEmpty();
+        }
+    }
+
+    /// Of the addresses that are kept for documents. A port below 1024 is refused for another reason again.
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "8080"})
+    void anAddressThatIsNotOursIsOneLineWithTheReasonAndExitCode1(String port) throws Exception {
+        try (ServiceProcess service = ServiceProcess.start(
+                List.of("--dir", directory.resolve("store").toString(), "--host", "192.0.2.1", "--port", port))) {
+            assertThat(service.awaitExit()).isEqualTo(1);
+            assertThat(service.err().lines()).hasSize(1);
+            assertThat(service.err()).contains("host=192.0.2.1", "reason=Cannot assign requested address");
         }
     }
 
