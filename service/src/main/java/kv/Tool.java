@@ -213,7 +213,7 @@ public final class Tool implements Callable<Integer> {
                 names = "--limit",
                 paramLabel = "N",
                 defaultValue = "1000",
-                description = "Most lines. Default: ${DEFAULT-VALUE}.")
+                description = "Most lines; a last one on stderr says when there are more. Default: ${DEFAULT-VALUE}.")
         private long limit;
 
         @Option(
@@ -251,6 +251,11 @@ public final class Tool implements Callable<Integer> {
                 case TABLES -> dump.tables();
                 case LOGS -> dump.logs();
                 case MANIFEST -> dump.manifest();
+            }
+            if (dump.isCut()) {
+                spec.commandLine()
+                        .getErr()
+                        .println("kv.Tool: there is more, only the first lines were shown: --limit=" + limit);
             }
             return dump.foundProblems() ? EXIT_PROBLEMS : EXIT_WELL;
         }

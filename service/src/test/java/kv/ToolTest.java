@@ -320,6 +320,14 @@ class ToolTest {
             assertThat(exit).isEqualTo(2);
         }
         assertThat(empty).isEmptyDirectory();
+        Path unlockable =
+                Files.createDirectories(directory.resolve("unlockable").resolve("LOCK"));
+        Files.createFile(unlockable.resolveSibling("MANIFEST"));
+        assertThat(tool("verify", unlockable.getParent().toString()))
+                .contains("Is a directory")
+                .doesNotContain("Exception")
+                .hasLineCount(1);
+        assertThat(exit).isEqualTo(2);
         tool("nonsense", store.toString());
         assertThat(exit).isEqualTo(2);
         tool();
@@ -445,7 +453,10 @@ class ToolTest {
                 .hasSize(1);
         assertThat(tool("dump", "--limit", "1", "--value-bytes", "1", store.toString())
                         .lines())
-                .containsExactly("put a\\x00\\x20\\x5c\\xff o... (4 bytes)");
+                .containsExactly(
+                        "put a\\x00\\x20\\x5c\\xff o... (4 bytes)",
+                        "kv.Tool: there is more, only the first lines were shown: --limit=1");
+        assertThat(tool("dump", "--limit", "2", store.toString()).lines()).hasSize(2);
         assertThat(tool("dump", "--what", "tables", store.toString()).lines())
                 .anySatisfy(line -> assertThat(line).matches("\\d+\\.table put b two"));
         assertThat(tool("dump", "--what", "logs", store.toString()).lines())

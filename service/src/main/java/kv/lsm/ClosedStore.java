@@ -57,7 +57,8 @@ public final class ClosedStore implements Closeable {
             }
             return new ClosedStore(directory, names, lock, allocator, disk);
         } catch (IOException e) {
-            throw new StoreException("cannot read the directory: directory=" + directory + ": " + e, e);
+            throw new StoreException(
+                    "cannot read the directory: directory=" + directory + ": " + StoreException.reasonOf(e), e);
         }
     }
 

@@ -32,6 +32,7 @@ public final class StoreDump {
     private final Consumer<String> out;
     private long left;
     private boolean damaged;
+    private boolean cut;
 
     public StoreDump(ClosedStore store, Selection selection, Consumer<String> out) {
         this.store = store;
@@ -167,8 +168,11 @@ public final class StoreDump {
 
     private void show(List<EntryIterator> sources) {
         try (MergingIterator entries = new MergingIterator(sources)) {
-            while (left > 0 && entries.next()) {
+            while (!cut && entries.next()) {
                 byte[] key = Memory.copyOf(entries.keyAddress(), entries.keyLength());
+                if (isBehindRange(key)) {
+                    return;
+                }
                 if (entries.valueLength() != EntryIterator.TOMBSTONE && isInRange(key)) {
                     line(entry(key, entries.valueAddress(), entries.valueLength()));
                 }
@@ -189,7 +193,11 @@ public final class StoreDump {
 
     private boolean isInRange(byte[] key) {
         return (selection.startOrNull == null || Arrays.compareUnsigned(key, selection.startOrNull) >= 0)
-                && (selection.endOrNull == null || Arrays.compareUnsigned(key, selection.endOrNull) < 0);
+                && !isBehindRange(key);
+    }
+
+    private boolean isBehindRange(byte[] key) {
+        return selection.endOrNull != null && Arrays.compareUnsigned(key, selection.endOrNull) >= 0;
     }
 
     private String entry(byte[] key, long value, int valueLength) {
@@ -203,6 +211,11 @@ public final class StoreDump {
         return damaged;
     }
 
+    /// True when there are more lines than were to be shown.
+    public boolean isCut() {
+        return cut;
+    }
+
     private void tell(Finding finding) {
         damaged |= finding.isProblem();
         out.accept(finding.toString());
@@ -212,6 +225,8 @@ public final class StoreDump {
         if (left > 0) {
             left--;
             out.accept(text);
+        } else {
+            cut = true;
         }
     }
 }
