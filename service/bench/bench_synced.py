@@ -17,6 +17,8 @@ from pathlib import Path
 import bench_stalled
 from served import Bench, run
 
+from kvstudy.errors import RunFailed
+
 HANDLERS = ("selector", "workers", "virtual")
 
 
@@ -24,7 +26,9 @@ def measured(bench: Bench, options, service, writers: int) -> dict:
     """Percentiles of GET in milliseconds, and how many PUTs were acknowledged meanwhile."""
     stop, answers = threading.Event(), [[0, 0, 0] for _ in range(writers)]
     threads = [
-        threading.Thread(target=bench_stalled.write, args=(service.url, i, stop, answers[i]), daemon=True)
+        threading.Thread(
+            target=bench_stalled.write, args=(service.url, i, stop, answers[i], 0.0), daemon=True
+        )
         for i in range(writers)
     ]
     for thread in threads:
@@ -35,6 +39,8 @@ def measured(bench: Bench, options, service, writers: int) -> dict:
         stop.set()
     for thread in threads:
         thread.join(60)
+    if any(written == 0 or wrong for written, _refused, wrong in answers):
+        raise RunFailed(f"writers did not write: written, refused and wrong of each: {answers}")
     return {name: us / 1000 for name, us in figures["response_time"]["percentiles"].items()} | {
         "puts": sum(answer[0] for answer in answers)
     }
