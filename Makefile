@@ -224,6 +224,9 @@ test-java: setup
 	        { grep seed $(PRINTED); tail -n 30 $(PRINTED); } 2>/dev/null; \
 	      done; } >build/failed-java || true; [ -s build/failed-java ] && $(FAIL); }
 
+# Hundreds of processes import the same files of this tree: compiled once, also where Python is to write no bytecode.
+lint-text test-rules test-machine test-hosts: export PYTHONDONTWRITEBYTECODE :=
+
 test-python: build
 	$(MAKE) --no-print-directory test-rules
 	$(MAKE) --no-print-directory test-machine
