@@ -13,9 +13,9 @@ import kv.lsm.memory.Memory;
 ///
 /// - nothing but zeros: the end of the log;
 /// - no valid record: a torn tail, dropped;
-/// - a valid record: what lies between was lost unsynced, which shows as a sector that still ends in zeros, and
-///   the rest is dropped with it. If the record says that the place was durable, or no such sector is there,
-///   the file was damaged.
+/// - a valid record: what lies between was lost unsynced, which shows as a sector that still ends in zeros, or as a
+///   record without its checksum, and the rest is dropped with it. If the record says that the place was durable,
+///   or there is no such sign, the file was damaged.
 public final class WriteAheadLogReader {
     /// @param headerOrNull null when the log was never started or its start was never synced
     /// @param end where the valid records end, bytes
@@ -122,8 +122,14 @@ public final class WriteAheadLogReader {
         }
     }
 
+    /// A page may be written to the disk while records are appended to it. It holds its front as that was before its
+    /// back then: a record there lacks its checksum, which is stored last, and one behind it is whole.
+    ///
     /// @param valid where bytes that were written later are still there, or where the log ended
     private void requireLostUnsynced(long end, long valid) {
+        if (end + Integer.BYTES > bytes || Memory.getInt(log + end) == 0) {
+            return;
+        }
         long sector = WriteAheadLogFormat.SECTOR_BYTES;
         for (long sectorEnd = (end / sector + 1) * sector; sectorEnd <= valid; sectorEnd += sector) {
             if (endsInZeros(sectorEnd)) {

@@ -22,8 +22,9 @@ import kv.lsm.memory.Allocator;
 ///   it: a later sync does not bring it there either (see [FaultyFile]). Names are lost in the same way by a
 ///   failed sync of the directory;
 /// - power loss, for each file: every 512-byte sector is as it was at the last sync or as it is now, by chance;
-///   a file ends anywhere between its length at the last sync and now. For the directory: of the creations,
-///   renames and deletions since the last sync any part, in order or not, has happened;
+///   a file ends anywhere between its length at the last sync and now; of a page of a log the front may be as it
+///   was, and the back as it is now. For the directory: of the creations, renames and deletions since the last sync
+///   any part, in order or not, has happened;
 /// - the end of a process leaves the page cache: what was not synced then is still not.
 ///
 /// After [#killProcess], [#losePower] or a planned crash it is dead: every call fails, so that the threads of a

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.SplittableRandom;
+import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Memory;
 
 /// A file of a [FaultyDisk]: its bytes as the page cache has them, and as the disk has them. Used under the
@@ -16,6 +17,8 @@ import kv.lsm.memory.Memory;
 /// and lost, and stays so until somebody writes it again or changes it.
 final class FaultyFile {
     private static final int SECTOR_BYTES = 512;
+    private static final int MIXED_LOGS_ONE_IN = 4;
+    private static final int MIXED_BYTES = 1024;
 
     private byte[] written;
     private byte[] durable;
@@ -23,6 +26,7 @@ final class FaultyFile {
     private final Map<Integer, byte[]> lost = new HashMap<>();
     /// The memory whose bytes are the file's, or null.
     private Log mappedLog;
+    private boolean isLog;
 
     FaultyFile(byte[] content) {
         written = content.clone();
@@ -105,21 +109,33 @@ final class FaultyFile {
         }
     }
 
+    /// Not far behind what was synced, where a processor may have stored a number.
+    private static int placeBehindSynced(byte[] now, byte[] synced, SplittableRandom random) {
+        int different = Math.max(Arrays.mismatch(now, synced), 0);
+        return (different & -Long.BYTES) + Long.BYTES * random.nextInt(MIXED_BYTES / Long.BYTES);
+    }
+
     FaultyFile afterKill() {
         FaultyFile next = new FaultyFile(content());
         next.durable = durable.clone();
         next.lost.putAll(lost);
+        next.isLog = isLog;
         return next;
     }
 
+    /// A page of a log may have been on its way to the disk while records were appended: its front, and what comes
+    /// before the page, are as at the last sync, its back as now.
     FaultyFile afterPowerLoss(SplittableRandom random) {
         byte[] now = content();
         int bytes = durable.length >= now.length ? now.length : random.nextInt(durable.length, now.length + 1);
         byte[] left = Arrays.copyOf(durable, bytes);
+        int back = isLog && random.nextInt(MIXED_LOGS_ONE_IN) == 0 ? placeBehindSynced(now, left, random) : 0;
+        int endOfMixed = (back + Allocator.PAGE_BYTES - 1) & -Allocator.PAGE_BYTES;
         for (int sector = 0; sector < sectors(bytes); sector++) {
-            if (isDirty(now, sector) && random.nextBoolean()) {
-                int from = sector * SECTOR_BYTES;
-                System.arraycopy(now, from, left, from, Math.min(SECTOR_BYTES, bytes - from));
+            int from = Math.max(sector * SECTOR_BYTES, back);
+            int to = Math.min((sector + 1) * SECTOR_BYTES, bytes);
+            if (from < to && isDirty(now, sector) && (from < endOfMixed || random.nextBoolean())) {
+                System.arraycopy(now, from, left, from, to - from);
             }
         }
         return new FaultyFile(left);
@@ -238,6 +254,7 @@ final class FaultyFile {
     }
 
     LogFile log(FaultyDisk disk, String name, int bytes, boolean direct) {
+        isLog = true;
         written = new byte[bytes];
         durable = direct ? new byte[bytes] : new byte[0];
         Log log = new Log(disk, name, bytes, direct);

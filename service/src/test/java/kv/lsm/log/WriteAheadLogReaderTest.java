@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.nio.file.Path;
 import java.util.AbstractList;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import kv.lsm.CorruptionException;
 import kv.lsm.HexDump;
@@ -142,7 +143,7 @@ class WriteAheadLogReaderTest {
             own.append(Records.bytes("0"), Records.bytes("v".repeat(200)));
             long torn = own.end();
             own.append(Records.bytes("ab"), content); // behind two bytes a record of the value may begin
-            byte[] whole = Memory.copyOf(memory.address(), LOG_BYTES);
+            byte[] whole = content();
             for (long sector = 512; sector < own.end(); sector += 512) {
                 zero(sector, sector + 512);
                 List<String> keys = new ArrayList<>();
@@ -203,6 +204,45 @@ class WriteAheadLogReaderTest {
                 flip(at);
             }
         }
+    }
+
+    private byte[] content() {
+        return Memory.copyOf(memory.address(), LOG_BYTES);
+    }
+
+    /// The disk takes a page from its first byte to its last, and meanwhile records are appended to it.
+    @Test
+    void aPageThatWasWrittenToTheDiskWhileRecordsWereAppendedHasATornTail() throws Exception {
+        append(3, 100);
+        writer.sync();
+        long before = writer.end();
+        List<byte[]> moments = new ArrayList<>(List.of(content()));
+        for (int valueBytes : new int[] {1, 40, 700, 2, 3}) {
+            long start = writer.end();
+            writer.append(Records.bytes("later"), Records.bytes("v".repeat(valueBytes)));
+            byte[] unfinished = content();
+            Arrays.fill(unfinished, (int) start, (int) start + Integer.BYTES, (byte) 0); // the checksum comes last
+            moments.add(unfinished);
+            moments.add(content());
+        }
+        assertThat(writer.end()).isLessThan(Allocator.PAGE_BYTES);
+        int records = 0;
+        for (int early = 0; early < moments.size(); early++) {
+            for (byte[] late : moments.subList(early, moments.size())) {
+                for (int taken = (int) before; taken <= writer.end(); taken += 8) {
+                    byte[] onDisk = late.clone();
+                    System.arraycopy(moments.get(early), 0, onDisk, 0, taken);
+                    Memory.copy(onDisk, memory.address());
+                    List<String> keys = new ArrayList<>();
+                    assertThat(read(keys).end())
+                            .as("as at moment %d up to byte %d", early, taken)
+                            .isBetween(before, writer.end());
+                    assertThat(keys).startsWith("0", "1", "2");
+                    records = Math.max(records, keys.size());
+                }
+            }
+        }
+        assertThat(records).isEqualTo(8);
     }
 
     @Test
