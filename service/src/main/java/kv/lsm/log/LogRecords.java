@@ -9,11 +9,15 @@ import kv.lsm.memory.Memory;
 /// too: the bytes of a record that lie elsewhere, as in a value, are none. Where the header cannot be read the
 /// version is unknown, and either checksum will do.
 final class LogRecords {
+    /// Of what may be a longer record, where one need not begin, [PartChecksums] tells the checksum.
+    private static final int SHORT_BYTES = 16 << 10;
+
     private final long log;
     private final long bytes;
     private final long number;
     private final boolean mayHavePlaces;
     private final boolean mayLackPlaces;
+    private PartChecksums partsOrNull;
 
     /// @param log address of the file's bytes
     /// @param number of the log, for where its header cannot be read
@@ -30,16 +34,16 @@ final class LogRecords {
 
     /// Bytes of the whole record at `at`, or -1 when there is none.
     long validBytes(long at) {
-        return validBytes(at, bytes);
+        return validBytes(at, bytes, true);
     }
 
-    private long validBytes(long at, long end) {
-        long found = wholeRecordBytes(at, end);
+    private long validBytes(long at, long end, boolean isKnownPlace) {
+        long found = wholeRecordBytes(at, end, isKnownPlace);
         Mapped.throwPending(); // or a page that could not be read would be the end of the log
         return found;
     }
 
-    private long wholeRecordBytes(long at, long end) {
+    private long wholeRecordBytes(long at, long end, boolean isKnownPlace) {
         if (end - at < WriteAheadLogFormat.RECORD_HEADER_BYTES) {
             return -1;
         }
@@ -53,7 +57,10 @@ final class LogRecords {
         if (recordBytes > end - at) {
             return -1;
         }
-        int difference = Memory.getInt(record) ^ WriteAheadLogFormat.checksum(record, contentLength);
+        int checksum = isKnownPlace || contentLength <= SHORT_BYTES
+                ? WriteAheadLogFormat.checksum(record, contentLength)
+                : parts().of(at + WriteAheadLogFormat.DURABLE_AT, at + contentLength);
+        int difference = Memory.getInt(record) ^ checksum;
         boolean isWhole = mayHavePlaces && difference == WriteAheadLogFormat.place(number, at)
                 || mayLackPlaces && difference == 0;
         return isWhole ? recordBytes : -1;
@@ -64,7 +71,14 @@ final class LogRecords {
     long foundBytes(long at) {
         boolean isNone =
                 bytes - at < WriteAheadLogFormat.RECORD_HEADER_BYTES || WriteAheadLogFormat.durable(log + at) > at;
-        return isNone ? -1 : validBytes(at);
+        return isNone ? -1 : validBytes(at, bytes, false);
+    }
+
+    private PartChecksums parts() {
+        if (partsOrNull == null) {
+            partsOrNull = new PartChecksums(log, bytes);
+        }
+        return partsOrNull;
     }
 
     /// How many bytes of the batch at `at` are whole records, those of the record that begins it included: all of
@@ -75,7 +89,7 @@ final class LogRecords {
         long next = at + WriteAheadLogFormat.BATCH_HEADER_BYTES;
         int records = 0;
         for (long size; next < end; next += size, records++) {
-            size = validBytes(next, end);
+            size = validBytes(next, end, true);
             if (size <= 0 || WriteAheadLogFormat.keyLength(log + next) == 0) {
                 return next - at;
             }

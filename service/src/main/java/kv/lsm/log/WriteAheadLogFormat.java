@@ -46,7 +46,8 @@ public final class WriteAheadLogFormat {
     static final int NUMBER_FACTOR = 0x9E3779B1;
     static final int PLACE_FACTOR = 0x85EBCA77;
 
-    private static final int DURABLE_AT = 4;
+    /// From here on the checksum holds a record.
+    static final int DURABLE_AT = 4;
     private static final int VALUE_LENGTH_AT = 8;
     private static final int KEY_LENGTH_AT = 12;
 

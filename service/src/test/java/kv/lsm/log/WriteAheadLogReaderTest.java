@@ -3,6 +3,8 @@ package kv.lsm.log;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.AbstractList;
 import java.util.ArrayList;
@@ -155,6 +157,35 @@ class WriteAheadLogReaderTest {
                 Memory.copy(whole, memory.address());
             }
         }
+    }
+
+    /// Numbers of four bytes, a large and a small one by turns: each other one looks like the length of a record that
+    /// reaches far. To take the checksum of each would take minutes.
+    @Test
+    void behindATornRecordOfManyLengthsAValidOneIsFound() {
+        int logBytes = 16 << 20;
+        UnloggedFile large = new UnloggedFile(new Allocator(), logBytes);
+        WriteAheadLogWriter own = new WriteAheadLogWriter(large, new WriteAheadLogFormat.Header(1, 0, 0), true);
+        own.append(Records.bytes("0"), Records.bytes("v"));
+        long torn = own.end();
+        ByteBuffer lengths = ByteBuffer.allocate(256 << 10).order(ByteOrder.LITTLE_ENDIAN);
+        while (lengths.hasRemaining()) {
+            lengths.putInt(14_000_000).putInt(1);
+        }
+        own.append(Records.bytes("ab"), lengths.array()); // behind two bytes a record of the value may begin
+        long later = own.end();
+        own.append(Records.bytes("later"), Records.bytes("w".repeat(100_000)));
+        Memory.putByte(large.address() + torn + 100, (byte) 9);
+        WriteAheadLogReader reader = new WriteAheadLogReader(FILE, 1, large.address(), logBytes);
+        assertThatThrownBy(() -> reader.read(0, record -> {}))
+                .isInstanceOfSatisfying(
+                        CorruptionException.class,
+                        e -> assertThat(e.byteOffset()).isEqualTo(torn));
+        LogInspection.Result found = LogInspection.read(1, large.address(), logBytes, record -> {});
+        assertThat(found.records()).isEqualTo(2);
+        assertThat(found.lostAt()).isEqualTo(torn);
+        Memory.fill(large.address() + later, 1024, (byte) 0);
+        assertThat(reader.read(0, record -> {}).end()).isEqualTo(torn);
     }
 
     /// The example of the format's page before version 3.
