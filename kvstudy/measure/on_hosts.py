@@ -32,6 +32,7 @@ from kvstudy.subject.builds import Build
 from kvstudy.subject.protocol import LOOPBACK, Subject
 
 LOADGEN = "loadgen"
+GOES_ON = "what is sealed is kept: the same command with --resume goes on when that host is there again"
 
 
 def over_a_network(plan: Plan, generators: int) -> Plan:
@@ -230,4 +231,8 @@ class _RemoteMember(Member):
         with suppress(HostLost):
             self.host.now_ns()
             return
-        self.station = self._made()
+        try:
+            self.station = self._made()
+        except KvstudyError as error:
+            error.hint = error.hint or GOES_ON
+            raise

@@ -149,3 +149,21 @@ def test_a_host_that_was_lost_is_brought_what_the_others_have_whatever_is_saved_
     (root / "experiments" / "workloads" / "put.lua").write_text("-- another one")
     member.ready()
     assert len(brought) == 2 and brought[0] == brought[1]
+
+
+def test_of_a_host_that_is_lost_for_good_it_is_said_how_the_measurement_goes_on(root):
+    class Lost(Host):
+        def now_ns(self):
+            raise HostLost("host b is lost: it does not answer within 6 s")
+
+    plan = Plan(trial(), [PlannedRun(configuration(), 1, 1, 7)])
+    host = Lost()
+    member = Needs(plan, SimpleNamespace(builds={}, subjects={}), root, None).member(host, False)
+
+    def refuse():
+        raise HostLost("host b: its worker is gone")
+
+    host.renew = refuse
+    with pytest.raises(HostLost) as lost:
+        member.ready()
+    assert lost.value.message == "host b: its worker is gone" and "--resume goes on" in lost.value.hint
