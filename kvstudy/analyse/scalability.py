@@ -8,16 +8,20 @@ coherence κ.
     usl.rate_rps(8), usl.sigma, usl.peak
 
 Three parameters go through any three points, so a fit needs more levels than that to be one. Intervals
-resample runs within each N (a case bootstrap); where a level has one run there is no spread to resample, and
-the intervals are NaN. Nothing is said past the data: ``rate_rps`` refuses an N outside the measured ones, and
-a peak is given only where its whole interval lies within them.
+resample runs within each N (a case bootstrap), their distances widened for how few runs there are; where a
+level has one run there is no spread to resample, and the intervals are NaN. With two runs at each of four
+numbers they hold the truth in 85 to 93 of 100 cases, with five at each of six in 91 to 97. Nothing is said
+past the data: ``rate_rps`` refuses an N outside the measured ones, and a peak is given only where its whole
+interval lies within them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
+from kvstudy.analyse.comparison import student_t
 from kvstudy.analyse.comparison.intervals import CONFIDENCE, Interval
 
 LEVELS_MIN = 4
@@ -131,12 +135,19 @@ def _resampled(n: np.ndarray, x: np.ndarray, places: list[np.ndarray], seed: int
 
 def _stretched(x: np.ndarray, places: list[np.ndarray]) -> np.ndarray:
     """Rates with the distances to their level's mean (of logarithms) widened: resampling n runs understates
-    their variance by (n - 1) / n."""
+    their variance by (n - 1) / n, and how much runs differ is known from these few alone, as a t distribution
+    has it."""
+    freedom = len(x) - len(places)
+    if not freedom:
+        return x
+    tail = (1 - CONFIDENCE) / 2
+    known_from_few = float(student_t.isf(tail, freedom)) / -float(special.ndtri(tail))
     logs = np.log(x)
     for place in places:
         if len(place) > 1:
             mean = logs[place].mean()
-            logs[place] = mean + (logs[place] - mean) * np.sqrt(len(place) / (len(place) - 1))
+            wider = known_from_few * np.sqrt(len(place) / (len(place) - 1))
+            logs[place] = mean + (logs[place] - mean) * wider
     return np.exp(logs)
 
 
