@@ -22,11 +22,14 @@ PAGE = (CHECKOUT / "docs" / "api.md").read_text()
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """A project with the main experiment of the reference, and nothing measured."""
+    """A project with the first two repeats and the profiled runs of the reference's main experiment, and
+    nothing measured."""
     root = tmp_path_factory.mktemp("project")
     for borrowed in ("notebooks", "experiments"):
         (root / borrowed).symlink_to(CHECKOUT / borrowed)
-    shutil.copytree(CHECKOUT / "data" / "reference" / "reproduce", root / "data" / "reference" / "reproduce")
+    for run in (CHECKOUT / "data" / "reference" / "reproduce").iterdir():
+        if run.name.endswith(("-rep1", "-rep2", "-profiled")):
+            shutil.copytree(run, root / "data" / "reference" / "reproduce" / run.name)
     return root
 
 

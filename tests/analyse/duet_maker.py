@@ -55,11 +55,9 @@ def slices(
                 **(b if side == "b" else {}),
             }
         )
-    return (
-        pd.DataFrame(rows)
-        .reindex(columns=list(duet.SLICES))
-        .astype({name: "float64" for name, kind in duet.SLICES.items() if kind == "real"})
-    )
+    found = pd.DataFrame(rows).reindex(columns=list(duet.SLICES))
+    real = [name for name, kind in duet.SLICES.items() if kind == "real" and found[name].dtype != float]
+    return found.astype(dict.fromkeys(real, float))
 
 
 def histogram(values_ns: dict[int, int]) -> str:
@@ -211,7 +209,7 @@ class DuetMaker:
                     )
                 },
             }
-            for row in part.itertuples()
+            for row in part[["slice", "side", "p50_ns", "p99_ns"]].itertuples()
         ]
         return usual | {
             "alternate": {"slices": of_slices},
