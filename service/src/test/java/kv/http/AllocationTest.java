@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
 import java.io.IOException;
+import java.lang.management.CompilationMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadInfo;
 import java.nio.channels.FileChannel;
@@ -25,8 +26,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 class AllocationTest {
     private static final int KEYS = 2_000;
     private static final int REQUESTS = 6_400;
-    /// Until the compiler has done its work; what it can prove to be used nowhere else is then no object.
-    private static final int WARM_UPS_MAX = 60;
+    /// In which the compiler has finished nothing: then it has done its work, however little of the processor it got.
+    /// What it can prove to be used nowhere else is no object then.
+    private static final int IDLE_WARM_UPS_MAX = 60;
+    private static final int WARM_UPS_MAX = 600;
     /// 16 of them are the number of the descriptor, which the JVM's selector makes an object of. It was 306 and 320,
     /// then 12 for a PUT and 24 to 30 for a GET of sixteen, and that object, while the arrays of a round's prefetch
     /// were made anew.
@@ -38,6 +41,7 @@ class AllocationTest {
     Path directory;
 
     private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    private final CompilationMXBean compiler = ManagementFactory.getCompilationMXBean();
 
     private static String key(int i) {
         return "k%015d".formatted(i);
@@ -89,8 +93,13 @@ class AllocationTest {
     private double bytesWhenCompiled(List<RawClient> clients, IntFunction<String> request, int status)
             throws IOException {
         double bytes = Double.MAX_VALUE;
-        for (int i = 0; i < WARM_UPS_MAX && bytes > BYTES_MAX; i++) {
+        long compiledBefore = compiler.getTotalCompilationTime();
+        int idle = 0;
+        for (int i = 0; i < WARM_UPS_MAX && idle < IDLE_WARM_UPS_MAX && bytes > BYTES_MAX; i++) {
             bytes = Math.min(bytes, bytes(clients, request, status));
+            long compiled = compiler.getTotalCompilationTime();
+            idle = compiled == compiledBefore ? idle + 1 : 0;
+            compiledBefore = compiled;
         }
         return bytes;
     }
