@@ -157,8 +157,8 @@ def shares(process: dict[str, np.ndarray], measured_s: float) -> dict[str, float
     }
     found = {"sampled_share": min(1.0, float(within_s.sum() / window_s))}
     found |= {
-        name: float(np.nansum(process[column][rows] * within_s) / within_s.sum())
-        for name, column in weighted.items()
+        name: min(1.0, float(np.nansum(process[column][rows] * within_s) / within_s.sum()))
+        for name, column in weighted.items()  # who is read late was counted for longer than the row lasts
         if column in process
     }
     found |= {

@@ -42,3 +42,8 @@ def test_a_row_over_the_begin_of_the_window_counts_from_there_on_where_its_end_w
 
 def test_a_window_that_nothing_is_known_of_has_no_shares():
     assert shares(series([-2, -1], [1, 1], [0.5, 0.5]), 5.0) == {}
+
+
+def test_nobody_uses_more_than_all_of_the_cpu():
+    """On a busy machine a process is read later than its row begins, and counted for longer."""
+    assert shares(series(range(3), [1] * 3, [1.02, 1.1, 1.0]), 3.0)["foreign_share"] == 1.0

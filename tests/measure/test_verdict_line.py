@@ -41,6 +41,12 @@ def test_an_invalid_run_is_described_by_the_checks_that_it_failed_and_what_they_
     assert result.summary() == "rates: 3 runs: 3 sealed, 2 invalid (no_foreign_load 2, rate_held 1)"
 
 
+def test_lost_data_is_told_before_what_came_from_outside(make_run):
+    lost = {"sampled": 9, "missing": 2, "wrong": 0}
+    run = make_run("a", process={"foreign_cpu_share": 0.79}, data_check=lost)
+    assert list(verdict_line.failed_checks(run)) == ["data_kept", "no_foreign_load"]
+
+
 def test_of_many_failed_checks_the_first_two_are_listed_and_the_rest_counted():
     assert (
         verdict_line.format_verdict({"a": "1", "b": "2", "c": "3", "d": "4"})
