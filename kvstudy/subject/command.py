@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from os.path import isdir, isfile  # Path's raise where a name is too long to be one
 from pathlib import Path
@@ -216,7 +216,7 @@ class Command:
                 environment=os.environ | environment,
                 folder=self.root,
                 ready_timeout_s=ready.timeout,
-                awaited=awaited_by(ready.line, ready.http, port, place.address),
+                awaited=partial(awaited_by, ready.line, ready.http, port, place.address),
                 memory_bytes=None if place.filling else self.spec.memory_bytes,
             )
         except BaseException as error:
@@ -444,6 +444,11 @@ def ready_rule(
 
 def awaited_by(line: str | None, path: str | None, port: int, host: str = LOOPBACK) -> str:
     """What ``ready_rule`` waits for, as it is missing."""
+    if line is not None and takes_connections(port, host):
+        return (
+            f"no line with {line!r}, though {host}:{port} takes connections (what goes to a file may be kept "
+            "back: python -u, stdbuf -oL)"
+        )
     if line is not None:
         return f"no line with {line!r} and a connection to {host}:{port}"
     if path is not None:

@@ -32,7 +32,7 @@ class Launched:
 
     stderr goes to ``log``. With ``ready_line`` stdout is read line by line, and ``announced`` is the first
     group of the first line that matches; without it stdout goes to the log too. ``memory_bytes``: it gets a
-    memory group of so much, which goes when it ends. ``awaited``: in words, what is missing as long as it is
+    memory group of so much, which goes when it ends. ``awaited``: says what is missing as long as it is
     not ready. ``starts_anywhere``: it is confined to its cores when it is ready, not before.
     """
 
@@ -48,7 +48,7 @@ class Launched:
         environment: dict[str, str] | None = None,
         folder: Path | None = None,
         ready_timeout_s: float = READY_TIMEOUT_S,
-        awaited: str = "",
+        awaited: Callable[[], str] | None = None,
         memory_bytes: int | None = None,
         starts_anywhere: bool = False,
     ):
@@ -90,7 +90,7 @@ class Launched:
                         or f"service ended before it was ready: {how_it_ended(self._process.exit_code)}: "
                         f"{self.last_words()}{f'; it ran in {folder}' if folder else ''}"
                     )
-                last = f"{awaited}; it last wrote: " if awaited else ""
+                last = f"{awaited()}; it last wrote: " if awaited else ""
                 raise RunFailed(
                     f"service was not ready in time: timeout={ready_timeout_s:g}s: {last}{self.last_words()}"
                 )

@@ -226,6 +226,14 @@ def test_what_a_command_that_never_gets_ready_lacks_is_told(place, ready, missin
     assert failed.value.message.endswith("; it last wrote: up")
 
 
+def test_a_line_that_a_command_keeps_back_is_told_from_a_port_that_it_does_not_serve(place):
+    never = command(place, ready={"line": "UP", "timeout": "2s"})
+    with pytest.raises(
+        RunFailed, match=r"no line with 'UP', though 127\.0\.0\.1:\d+ takes connections \(what"
+    ):
+        never.launch(place)
+
+
 def test_a_command_that_ignores_its_signal_is_killed_and_that_is_said(place):
     live = command(place, "ignores-term", stop={"time": "500ms"}).launch(place)
     assert live.stop() == "service ignored SIGTERM for 0.5 s and was killed"
