@@ -57,6 +57,7 @@ final class HeaderParser {
         request.hasHost = true;
     }
 
+    /// Who says both, in whatever order, has the connection closed (RFC 9112, 9.3).
     private static void connection(byte[] b, int from, int to, Request request) {
         for (int at = from; at < to; ) {
             int comma = at;
@@ -66,9 +67,10 @@ final class HeaderParser {
             int start = Ascii.skipSpace(b, at, comma);
             int end = Ascii.trimSpace(b, start, comma);
             if (Ascii.equalIgnoringCase(b, start, end, CLOSE)) {
+                request.asksToClose = true;
                 request.keepAlive = false;
             } else if (!request.http11 && Ascii.equalIgnoringCase(b, start, end, KEEP_ALIVE)) {
-                request.keepAlive = true;
+                request.keepAlive = !request.asksToClose;
             }
             at = comma + 1;
         }

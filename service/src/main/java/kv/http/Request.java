@@ -26,6 +26,7 @@ final class Request {
     Target target = Target.OTHER;
     boolean http11;
     boolean keepAlive;
+    boolean asksToClose;
     boolean expectContinue;
     boolean chunked;
     boolean hasHost;
@@ -77,6 +78,7 @@ final class Request {
         target = Target.OTHER;
         http11 = true;
         keepAlive = true;
+        asksToClose = false;
         expectContinue = false;
         chunked = false;
         hasHost = false;

@@ -150,6 +150,24 @@ class ConnectionTest {
         assertThat(client.isClosedByServer()).isTrue();
     }
 
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "Connection: close, keep-alive\r\n",
+                "Connection: keep-alive, close\r\n",
+                "Connection: close\r\nConnection: keep-alive\r\n"
+            })
+    void aConnectionIsClosedForWhoAsksForThatAndForTheContrary(String headers) throws IOException {
+        for (String version : List.of("1.0", "1.1")) {
+            try (RawClient contrary = server.connect()) {
+                RawClient.Reply reply =
+                        contrary.ask("GET /v0/status HTTP/" + version + "\r\nHost: x\r\n" + headers + "\r\n");
+                assertThat(reply.closes()).as(version).isTrue();
+                assertThat(contrary.isClosedByServer()).as(version).isTrue();
+            }
+        }
+    }
+
     @Test
     void aClientThatEndsItsSideStillGetsItsAnswers() throws IOException {
         client.send(put("/v0/entity?id=a", "one") + get("/v0/entity?id=a")).endOfInput();
