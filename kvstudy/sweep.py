@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.errors import ExperimentError
 from kvstudy.hosts.hosts_file import HostsFile
@@ -25,6 +24,7 @@ from kvstudy.plan.labels import check_label
 from kvstudy.plan.run_plan import PlannedRun, plan
 from kvstudy.plan.show import plan_head
 from kvstudy.present import extension
+from kvstudy.present.markdown import Markdown
 from kvstudy.present.notebook import MAIN
 from kvstudy.project import project_root
 from kvstudy.sweep_view import SweepView

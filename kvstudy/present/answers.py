@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse.answers import Answer, options, ruler, service, tail
 from kvstudy.analyse.claim import DUET, Claim
@@ -28,6 +27,7 @@ from kvstudy.analyse.tail import NO_EVENT
 from kvstudy.present import claim_text, claims, findings, words
 from kvstudy.present.figures.tail_intervention import held_off
 from kvstudy.present.findings import Finding, Row, Rule, describe_unanswered, named, of_claim
+from kvstudy.present.markdown import Markdown
 from kvstudy.present.notebook import published_reports
 from kvstudy.present.options import instead
 

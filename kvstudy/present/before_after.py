@@ -7,12 +7,13 @@ before_after.independent_chart(shown, both)  the independent runs' chart, unless
 """
 
 import pandas as pd
-from IPython.display import HTML, Markdown
+from IPython.display import HTML
 
 from kvstudy.present import duets, notebook, sides, summary
 from kvstudy.present.duets import Shown
 from kvstudy.present.figures import duets as duet_figures
 from kvstudy.present.figures import ratios
+from kvstudy.present.markdown import Markdown
 from kvstudy.present.sides import ComparedRuns
 
 ABOVE = "No duet was measured of this, so its chart is the first one of the page."

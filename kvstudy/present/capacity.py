@@ -13,7 +13,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse import capacity, percentile_grid
 from kvstudy.analyse.capacity import (
@@ -36,6 +35,7 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.plan.objective import Answer
 from kvstudy.plan.search import Found
 from kvstudy.present import series, words
+from kvstudy.present.markdown import Markdown
 
 _COMBINATIONS = "of workload, connections and options"
 _VERDICTS = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 import pandas as pd
-from IPython.display import HTML, Markdown
+from IPython.display import HTML
 
 from kvstudy import workers
 from kvstudy.analyse import duets as analysed
@@ -27,6 +27,7 @@ from kvstudy.analyse.option_duets import option_duets
 from kvstudy.analyse.tables import study_duets
 from kvstudy.errors import ExperimentError
 from kvstudy.present import claim_text, flame_difference, words
+from kvstudy.present.markdown import Markdown
 from kvstudy.record.duet import side_file
 from kvstudy.record.run_folder import open_run
 

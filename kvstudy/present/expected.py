@@ -6,7 +6,6 @@ expected.mostly_undecided(compared)      06: most changes move a ratio by no mor
 """
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse import neighbours
 from kvstudy.analyse.capacity import HELD, NOT_HELD
@@ -17,6 +16,7 @@ from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.rates import held_rates
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
+from kvstudy.present.markdown import Markdown
 
 _TITLE = "**Against the Expectation:**"
 _VERDICTS = {HELD: "it held, as far as it was tested", NOT_HELD: "it did not hold", CANNOT_TELL: CANNOT_TELL}

@@ -29,6 +29,7 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import logged_intervals
 from kvstudy.errors import KvstudyError
 from kvstudy.present import notebook, series, theme, words
+from kvstudy.present.markdown import without_tags
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record import hdr
 
@@ -357,7 +358,7 @@ class Explorer:
             f"**Shown:** `{now.experiment}`: {now.title} (`{now.run_id}`), percentile {now.percentile:g}, "
             f"seconds {now.start_s:g} to {now.stop_s:g}. In JupyterLab (`make lab`) choosers stand here."
         )
-        said = {"text/markdown": text, "text/plain": text}
+        said = {"text/markdown": without_tags(text), "text/plain": text}
         if os.environ.get(EXPORT_VARIABLE):
             return said
         from kvstudy.present.choosers import choosers
@@ -399,4 +400,5 @@ def _drawn_or_why_not(view: Callable[[Choice], object], choice: Choice) -> tuple
     try:
         return _drawn(view(choice))
     except Exception as error:
-        return _drawn(f"**This view has nothing to show:** {type(error).__name__}: {error}")
+        why = f"{type(error).__name__}: {error}"
+        return _drawn(without_tags(f"**This view has nothing to show:** {why}"))

@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from IPython.display import Markdown
-
 from kvstudy.analyse.answers import RULER, Answer, service, service_tables
 from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SAME, SLOWER, TOO_FEW
@@ -22,6 +20,7 @@ from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_text, words
 from kvstudy.present.claim_text import BOTH, REFERENCE, YOURS
+from kvstudy.present.markdown import Markdown
 
 __all__ = ["RULER", "RULES", "Finding", "Row", "Rule", "of_claim", "render", "service_tables"]
 HEADS = ("question", "answer", "number", "interval", "runs", "page")

@@ -9,7 +9,6 @@ growth.compared(found)            the most work against the least: a row per lin
 from dataclasses import replace
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse import growth as analysed
 from kvstudy.analyse.answers import Answer
@@ -19,6 +18,7 @@ from kvstudy.analyse.configuration import CPU
 from kvstudy.analyse.growth import Growth, Step, growth_of, growths
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import claim_text, false_words, notebook, summary, words
+from kvstudy.present.markdown import Markdown
 
 SCALE, LARGER_THAN_MEMORY, CONNECTIONS = analysed.RECORDS, analysed.DATA, analysed.CONNECTIONS
 MINUTES = 3  # of each experiment's quick preset, at most

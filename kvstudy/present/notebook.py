@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 
 import pandas as pd
-from IPython.display import HTML, Markdown, display
+from IPython.display import HTML, display
 
 from kvstudy import workers
 from kvstudy.analyse import answers, published, schema
@@ -35,6 +35,7 @@ from kvstudy.analyse.tables import (
 )
 from kvstudy.errors import KvstudyError
 from kvstudy.present import claim_text, words
+from kvstudy.present.markdown import Markdown
 from kvstudy.project import EXPORT_VARIABLE, project_root, tidy_root
 from kvstudy.service_failure import is_interrupted
 

@@ -10,7 +10,6 @@ peers.held(found)                 the highest rate that each held, by size
 import math
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse import peers as analysed
 from kvstudy.analyse.answers import Answer
@@ -20,6 +19,7 @@ from kvstudy.analyse.configuration import CPU
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.subject import EMPTY
 from kvstudy.present import false_words, notebook, summary, words
+from kvstudy.present.markdown import Markdown
 
 HOW = (
     "**The service was not measured beside others yet.** `make peers` does it in about five minutes; "

@@ -10,12 +10,11 @@ counted(tables)                            the valid runs, or all when none is v
 import math
 from collections.abc import Sequence
 
-from IPython.display import Markdown
-
 from kvstudy.analyse.answers.profiles import failures
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import KvstudyError
 from kvstudy.present import words
+from kvstudy.present.markdown import Markdown
 
 INVALID = "INVALID"
 

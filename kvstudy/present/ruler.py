@@ -5,12 +5,12 @@ ruler.script_limit(tables.select(experiment="workloads"), tables)
 """
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse import noise
 from kvstudy.analyse import script_limit as analyse_limit
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import words
+from kvstudy.present.markdown import Markdown
 
 
 def certainty(tables: Tables, repeats: int = noise.REPEATS, ratio: float = 1.05) -> pd.DataFrame:

@@ -12,7 +12,6 @@ order of ``analyse.options``: the default first, sizes and other numbers by what
 from dataclasses import dataclass
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse.answers.factors import compared_sides
 from kvstudy.analyse.configuration import CONFIGURATION, measured_apart, why_not_comparable
@@ -20,6 +19,7 @@ from kvstudy.analyse.options import SAME_THING, distance_from_default, usual_sid
 from kvstudy.analyse.tables import Tables
 from kvstudy.errors import ExperimentError
 from kvstudy.present import notebook, words
+from kvstudy.present.markdown import Markdown
 
 FACTORS = ("label", "variant", "connections", "workload")
 DUET_ALONE = "Of this experiment no independent run was measured; its duet stands above."

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse import percentile_grid, rates, tail
 from kvstudy.analyse import published as published_numbers
@@ -21,6 +20,7 @@ from kvstudy.analyse.published import Published
 from kvstudy.analyse.replication import profile_shares as replication_shares
 from kvstudy.analyse.tables import Tables, source_of
 from kvstudy.present import capacity, claim_text, false_words, series, words
+from kvstudy.present.markdown import Markdown
 from kvstudy.present.spreads import spread
 
 WHO = ["workload", "generator", "variant", "label", "connections", "threads", "offered_rate_rps"]

@@ -2,11 +2,11 @@
 ``figures.tail.causes_by_workload``."""
 
 import pandas as pd
-from IPython.display import Markdown
 
 from kvstudy.analyse.tail import LINKED, NO_EVENT, WorkloadCauses
 from kvstudy.present import summary, words
 from kvstudy.present.figures.tail import NOTHING_LINKED, linked_to, untouched
+from kvstudy.present.markdown import Markdown
 
 # What 07-tail expects the tails of each method to follow.
 EXPECTED = {"PUT": ("flush", "wal_sync"), "GET": ("cpu_foreign", "cpu_steal")}

@@ -2,16 +2,24 @@
 // are a click away.
 window.kvstudyPanels = (() => {
   'use strict';
-  const PANELS_MIN = 3; // two are seen at a glance
+  const PANELS_MIN = 3; // two beside each other are seen at a glance
   const ONE_PX = 460;
 
   const axisOf = (trace, letter) => (trace[`${letter}axis`] || letter).replace(letter, `${letter}axis`);
-  const plain = (text) => String(text).replace(/<[^>]+>/g, ' ').trim();
+  // Without plotly's own tags: a name may have such signs too, as queue<int>.
+  const TAGS = /<\/?(a|b|br|em|i|s|span|sub|sup|u)(\s[^>]*)?\/?>/gi;
+  const plain = (text) => String(text).replace(TAGS, ' ').trim();
+
+  // How many of its panels stand one above the other.
+  function rows(layout) {
+    const { panels } = layout.meta || {};
+    return new Set((panels || []).map(([, yaxis]) => (layout[yaxis].domain || [0])[0])).size;
+  }
 
   // What a figure's panels differ in: for each panel the parts of its heading, as many in each.
   function choices(layout) {
     const { panels } = layout.meta || {};
-    if (!panels || panels.length < PANELS_MIN) return null;
+    if (!panels || (panels.length < PANELS_MIN && rows(layout) < 2)) return null;
     const headings = panels.map(([, , index]) => plain(layout.annotations[index].text));
     const parts = headings.map((heading) => heading.split(', '));
     const alike = parts.every((part) => part.length === parts[0].length);
@@ -159,5 +167,5 @@ window.kvstudyPanels = (() => {
     plot.before(row);
   }
 
-  return { begin, only };
+  return { begin, only, rows };
 })();
