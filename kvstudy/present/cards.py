@@ -51,12 +51,14 @@ class Card:
         object.__setattr__(self, "answer", _BEFORE_UNIT.sub("\u00a0", self.answer))
         object.__setattr__(self, "sure", tuple(_BEFORE_UNIT.sub("\u00a0", text) for text in self.sure))
 
-    def html(self) -> str:
+    def html(self, is_wide: bool = False) -> str:
+        """``is_wide``: in the place of two."""
         badges = "".join(f'<span class="badge">{escape(text)}</span>' for text in self.sure)
         begun = self.own.partition(":")[0]
         own = f'<p class="own" title="{escape(self.own)}">{escape(begun)}.</p>' if self.own else ""
+        classes = "card wide" if is_wide else "card"
         return (
-            f'<a class="card" href="{self.page}.ipynb"><h2>{escape(self.question)}</h2>'
+            f'<a class="{classes}" href="{self.page}.ipynb"><h2>{escape(self.question)}</h2>'
             f'<p class="answer">{escape(self.answer)}</p>{own}{self.chart()}'
             f'<p class="badges">{badges}</p></a>'
         )
@@ -92,7 +94,10 @@ class Shown:
         # Narrow cards are high: there is no room for a low row of those without bars below them.
         columns = -(-len(self.cards) // 2) if many else full
         opening = f'<div class="cards{many}" style="--columns:{columns}">'
-        inner = "".join(card.html() for card in self.cards)
+        # The last one stands in the place that an odd number of cards leaves in two rows.
+        last = next((card for card in reversed(self.cards) if not card.bars), self.cards[-1])
+        is_odd = many != "" and len(self.cards) % 2 == 1
+        inner = "".join(card.html(is_wide=is_odd and card is last) for card in self.cards)
         return {
             "text/html": f"<style>{style}</style>{opening}{inner}</div>",
             "text/plain": "\n".join(f"{card.question} {card.answer}" for card in self.cards),

@@ -624,9 +624,11 @@ def _published(tables: Tables, reference: Tables | None, duets: Sequence[Duet] =
 
 @_card("09-explore", "What do you want to know?")
 def _explore(tables: Tables):
-    runs = words.counted(len(tables.runs), "run")
+    runs, counts = words.counted(len(tables.runs), "run"), tables.runs["experiment"].value_counts()
     return _CardContent(
-        f"In JupyterLab (make lab), choose any of {runs}, a percentile and some seconds; every view follows."
+        f"In JupyterLab (make lab), choose any of {runs}, a percentile and some seconds; every view follows.",
+        "experiments with most runs",
+        [Bar(name, float(count), words.counted(count, "run")) for name, count in counts.items()],
     )
 
 
