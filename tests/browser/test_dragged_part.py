@@ -121,6 +121,15 @@ def test_a_part_can_be_typed_and_left_again(page):
     assert part_text(page).startswith("The whole run")
 
 
+def test_a_part_typed_outside_the_run_is_moved_into_it(page):
+    type_part(page, "1.00", "3.00")
+    end_s = page.execute_script("return document.querySelector('.moment .plot')._fullLayout.xaxis.range[1]")
+    type_part(page, "99", "")
+    assert part_text(page).startswith(f"{end_s - 2:.2f} – {end_s:.2f} s")
+    type_part(page, "", "-7")
+    assert part_text(page).startswith("0.00 – 2.00 s")
+
+
 def test_a_run_without_samples_says_so_and_lists_its_slow_answers(page):
     run = Select(page.find_element(By.CSS_SELECTOR, ".moment .run"))
     run.select_by_index(len(run.options) - 1)
@@ -170,6 +179,10 @@ def test_a_notebook_needs_nothing_but_its_output(chromium, tmp_path):
     part, whole = samples(chromium)
     assert 0 < part < whole
     WebDriverWait(chromium, 60).until(lambda _: drawn(chromium) == part)
+    # In the colours of a dark JupyterLab.
+    chromium.execute_script("document.body.style.setProperty('--jp-ui-font-color2', 'rgb(200, 201, 202)')")
+    hint = chromium.find_element(By.CSS_SELECTOR, ".moment .hint")
+    assert hint.value_of_css_property("color").startswith("rgba(200, 201, 202")
     # A profiled run of the reference: its seconds stand there, and why.
     text = chromium.find_element(By.CSS_SELECTOR, ".moment .lists").text
     assert text.startswith("Seconds\nSlow answers are not kept for profiled runs of the reference")

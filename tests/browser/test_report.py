@@ -111,6 +111,8 @@ def test_every_chart_says_what_was_found(study):
             meta = json.loads(stored)["layout"]["meta"]
             assert meta["title"] and meta["finding"] and "drawn" in meta
             assert len(meta["title"].split()) <= TITLE_WORDS, f"{page.name}: {meta['title']}"
+            named = re.sub(r"\bp\d[\d.]*|\breport \d", "", meta["title"])  # a percentile, a report
+            assert not re.search(r"\d", named), f"{page.name}: {meta['title']}"
 
 
 def _project_of(tmp_path: Path, project: Path, *cells) -> Path:

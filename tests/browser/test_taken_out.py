@@ -112,6 +112,20 @@ def test_what_stands_below_a_dragged_part_is_copied(study, chromium):
     assert copied(chromium, markdown)[0] == "| due at | response | service | connection |"
 
 
+def test_a_button_that_is_clicked_twice_has_its_name_again(study, chromium):
+    opened(chromium, study / "03-percentiles.html")
+    with_clipboard(chromium)
+    button = chromium.find_element(By.CSS_SELECTOR, "details.table .tools button")
+    chromium.execute_script("window.later = []; window.setTimeout = (act) => { later.push(act); };")
+    for clicks in (1, 2):
+        chromium.execute_script("arguments[0].click()", button)
+        WebDriverWait(chromium, 60).until(
+            lambda _, clicks=clicks: chromium.execute_script("return later.length") == clicks
+        )
+    chromium.execute_script("later.forEach((act) => act())")
+    assert button.get_attribute("textContent") == "CSV"
+
+
 def test_a_frame_of_plain_pandas_is_copied(study, chromium):
     opened(chromium, study / "09-explore.html")
     with_clipboard(chromium)

@@ -1,6 +1,7 @@
 """Notebooks as readers change them: a wrong value in the first cell is told in a line, and what *Your turn*
 proposes can be done."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -117,6 +118,19 @@ def test_the_page_of_the_tail_counts_the_runs_that_are_invalid(
     (doubts,) = (source for source in rest if "summary.checks(" in source)
     checks = shell.run_cell(doubts.replace("notebook.show", ""), store_history=True).result
     assert checks["FAIL"].sum() > 0
+
+
+@pytest.mark.usefixtures("reference_alone")
+def test_the_page_of_the_tail_offers_the_profiled_runs_of_the_workload_that_is_asked_for(monkeypatch, shell):
+    monkeypatch.setenv("KVSTUDY_EXPORT", "1")
+    (path,) = (path for path in NOTEBOOKS if path.stem == "07-tail")
+    first, loads, *rest = [cell.source for cell in code(path)]
+    (shows,) = (source for source in rest if "moment.shown(" in source)
+    for source in (f'{first}\nworkload = "unique_put"', loads):
+        shell.run_cell(source, store_history=True).raise_error()
+    html = shell.run_cell(shows, store_history=True).result.data
+    offered = re.findall(r'<option value="\d+">(\w+)', html)
+    assert set(offered) == {"unique_put"} and len(offered) == 2, "a profiled one and the worst"
 
 
 @each

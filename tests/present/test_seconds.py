@@ -84,7 +84,9 @@ def test_intervals_of_250_ms_are_four_columns_a_second_with_all_of_their_request
     assert np.allclose(quarters.y, seconds.y, rtol=0.02)
     texts = {text.split(": ")[0] for row in quarters.text for text in row if text}
     assert {"0 – 0.25 s", "3.25 – 3.5 s", "5.75 – 6 s"} <= texts and len(texts) == 24
-    assert "column's requests" in latency_heat_map(finer(one), run_id).layout.meta["drawn"]
+    meta = latency_heat_map(finer(one), run_id).layout.meta
+    assert "Each column is 250 ms." in meta["drawn"] and "column's requests" in meta["drawn"]
+    assert meta["title"] == "Response time, column by column", "no number"
 
 
 def test_the_time_line_is_the_same_by_second_however_short_the_intervals(tables):

@@ -185,9 +185,13 @@
       lists.dispatchEvent(new CustomEvent('kvstudy:listed')); // an exported page has buttons to copy them
     }
 
+    // What is typed may lie outside the run: the part is moved into it, and is as long there.
     function choose(from, to) {
-      state.from = Math.max(0, Math.min(from, to));
-      state.to = Math.min(state.run.end_s, Math.max(from, to));
+      const end = state.run.end_s;
+      const [begin, last] = [Math.min(from, to), Math.max(from, to)];
+      const shift = begin >= end ? end - last : last <= 0 ? -begin : 0;
+      state.from = Math.max(0, begin + shift);
+      state.to = Math.min(end, last + shift);
       [fromInput.value, toInput.value] = [state.from.toFixed(2), state.to.toFixed(2)];
       show();
     }

@@ -23,7 +23,7 @@
   }
 
   async function copied(content, made) {
-    const before = made.textContent;
+    made.dataset.name ??= made.textContent; // a second click meets what the first one wrote
     try {
       await navigator.clipboard.writeText(content);
     } catch (refused) { // a page from disk may have no clipboard
@@ -35,7 +35,7 @@
       area.remove();
     }
     made.textContent = 'copied';
-    setTimeout(() => { made.textContent = before; }, 1200);
+    setTimeout(() => { made.textContent = made.dataset.name; }, 1200);
   }
 
   const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell);

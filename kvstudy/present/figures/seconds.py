@@ -40,10 +40,11 @@ def latency_heat_map(tables, run_id: str | None = None, latency_kind: str = "res
     )
     return titled(
         figure,
-        f"{words.kind(latency_kind).capitalize()}, "
-        + ("second by second" if step == SECOND_S else f"every {words.latency(step * 1e6)}"),
+        f"{words.kind(latency_kind).capitalize()}, {_column(step)} by {_column(step)}",
         finding,
-        f"{described(run)}. Darker (on a dark page lighter): more of that {_column(step)}'s requests.",
+        f"{described(run)}. Each column is "
+        f"{'one second' if step == SECOND_S else words.latency(step * 1e6)}. "
+        f"Darker (on a dark page lighter): more of that {_column(step)}'s requests.",
     )
 
 
