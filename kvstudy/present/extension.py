@@ -107,11 +107,11 @@ def _look_of_jupyterlab() -> None:
         import plotly.express as px
 
         px.defaults.height = theme.HEIGHT_PX
-        style, script = (
+        style, *scripts = (
             (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
-            for name in ("lab.css", "lab.js")
+            for name in ("tables.css", "quantities.js", "ticks.js", "lab.js")
         )
-        display(HTML(f"<style>{style}</style><script>{script}</script>"))
+        display(HTML(f"<style>{style}</style><script>{''.join(scripts)}</script>"))
 
 
 def _again() -> None:

@@ -217,28 +217,42 @@ def test_on_a_telephone_every_axis_title_is_whole_and_every_row_has_a_name(study
         assert "null" not in view.row_names, name
 
 
+def touching(driver) -> list[str]:
+    """Ticks that lie over one another, and titles of axes over entries of the legend."""
+    return driver.execute_script("""
+        const boxes = (chart, which) => [...chart.querySelectorAll(which)]
+            .filter((label) => label.style.visibility !== 'hidden' && !/rotate\\([^0]/.test(label.outerHTML))
+            .map((label) => [label.textContent, label.getBoundingClientRect()])
+            .filter(([, box]) => box.width);
+        const meet = (one, other, slack) => one.left < other.right && other.left < one.right
+            && one.top < other.bottom - slack && other.top < one.bottom - slack;
+        return [...document.querySelectorAll('figure.chart .plot')].flatMap((chart) => {
+            const ticks = boxes(chart, 'g[class$="tick"] > text');
+            const pairs = ticks.flatMap((tick, index) =>
+                ticks.slice(index + 1).map((other) => [tick, other]));
+            boxes(chart, '.infolayer [class^="g-x"][class$="title"] text').forEach((title) =>
+                boxes(chart, '.legend .traces').forEach((entry) => pairs.push([title, entry])));
+            return pairs.filter(([[, one], [, other]]) => meet(one, other, 3))
+                .map(([[one], [other]]) => `${one} | ${other}`);
+        });
+    """)
+
+
 def test_on_a_telephone_no_label_lies_over_another(study, chromium):
     """Ticks beside each other, and the legend below the title of the axis, however many lines that takes."""
     for name in ("01-instrument", "03-percentiles", "06-before-after"):
         opened(chromium, study / f"{name}.html", NARROW_PX)
         draw_all(chromium)
-        touching = chromium.execute_script("""
-            const boxes = (chart, which) => [...chart.querySelectorAll(which)]
-                .map((label) => [label.textContent, label.getBoundingClientRect()])
-                .filter(([, box]) => box.width);
-            const meet = (one, other, slack) => one.left < other.right && other.left < one.right
-                && one.top < other.bottom - slack && other.top < one.bottom - slack;
-            return [...document.querySelectorAll('figure.chart .plot')].flatMap((chart) => {
-                const ticks = boxes(chart, '.xtick text');
-                const pairs = ticks.flatMap((tick, index) =>
-                    ticks.slice(index + 1).map((other) => [tick, other]));
-                boxes(chart, '.infolayer [class^="g-x"][class$="title"] text').forEach((title) =>
-                    boxes(chart, '.legend .traces').forEach((entry) => pairs.push([title, entry])));
-                return pairs.filter(([[, one], [, other]]) => meet(one, other, 3))
-                    .map(([[one], [other]]) => `${one} | ${other}`);
-            });
-        """)
-        assert (name, touching) == (name, [])
+        assert (name, touching(chromium)) == (name, [])
+
+
+@pytest.mark.parametrize("width", [720, 1000])
+def test_in_a_window_of_any_width_no_label_lies_over_another(study, chromium, width):
+    for name in ("01-instrument", "03-percentiles", "04-capacity", "06-before-after", "07-tail"):
+        opened(chromium, study / f"{name}.html", width)
+        draw_all(chromium)
+        all_panels(chromium)
+        assert (name, touching(chromium)) == (name, [])
 
 
 def test_the_theme_button_changes_page_and_charts(study, chromium):

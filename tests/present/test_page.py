@@ -33,6 +33,8 @@ def test_nothing_is_loaded_from_elsewhere():
         "assets/study.js",
         "assets/choose.js",
         "assets/moment.js",
+        "assets/quantities.js",
+        "assets/ticks.js",
         "assets/save.js",
     }
 

@@ -1,8 +1,5 @@
 """Panels, axes and their ticks: readable whatever the data spans."""
 
-import itertools
-
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
@@ -13,7 +10,6 @@ from kvstudy.present.figures.panels import (
     nothing,
     opened,
     panel_grid,
-    percentile_axis,
     ratio_axis,
     titled,
 )
@@ -66,40 +62,6 @@ def test_panels_with_axes_of_their_own_name_each():
     figure = panel_grid(["a", "b"], "offered rate", "latency", match_y=False)
     titled(figure, "title", "found", "drawn")
     assert [figure.layout[name].title.text for name in ("yaxis", "yaxis2")] == ["latency", "latency"]
-
-
-def apart_px(figure, lowest: float, highest: float, width_px: float) -> list[float]:
-    """Between the labels that a telephone shows from ``lowest`` to ``highest``, with letters of 6.5 px."""
-    ticks = figure.layout.meta["narrow_ticks"]
-    shown = [
-        (np.log10(value), text)
-        for value, text in zip(ticks["tickvals"], ticks["ticktext"], strict=True)
-        if lowest <= value <= highest
-    ]
-    scale = width_px / np.log10(highest / lowest)
-    return [
-        (second[0] - first[0]) * scale - 6.5 * (len(first[1]) + len(second[1])) / 2
-        for first, second in itertools.pairwise(shown)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("lowest", "highest"),
-    [(0.94, 1.08), (0.78, 1.29), (0.5, 1.6), (0.4, 7.0), (0.1, 40.0), (1e-4, 1e2), (1.02, 1.3)],
-)
-def test_on_a_telephone_no_two_ratios_touch_and_1_is_among_them(lowest, highest):
-    figure = go.Figure()
-    ratio_axis(figure, lowest, highest, "after / before")
-    assert 1 in figure.layout.meta["narrow_ticks"]["tickvals"]
-    assert min(apart_px(figure, min(lowest, 1), max(highest, 1), 190), default=9) > 4
-
-
-@pytest.mark.parametrize("highest", [50, 99, 99.95, 99.995, 99.9995, 99.99995])
-def test_on_a_telephone_no_two_percentiles_touch_and_99_is_among_them(highest):
-    figure = panel_grid([""], "", "")
-    percentile_axis(figure, highest)
-    assert ("99 %" in figure.layout.meta["narrow_ticks"]["ticktext"]) == (highest >= 99)
-    assert min(apart_px(figure, 1, 100 / (100 - highest), 255), default=9) > 4
 
 
 def test_of_many_rows_of_panels_the_lowest_names_the_x_axis():

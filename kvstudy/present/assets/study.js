@@ -106,10 +106,9 @@
     layout.dragmode = false; // a finger scrolls the page; the mode bar still zooms
     // The mode bar takes a row of its own.
     layout.margin = { ...layout.margin, l: 56, r: 8, t: layout.annotations ? 64 : 36 };
-    const fewer = (layout.meta || {}).narrow_ticks;
     let more = 0;
     Object.keys(layout).filter((name) => name.startsWith('xaxis')).forEach((name) => {
-      if (fewer) Object.assign(layout[name], fewer, { tickfont: { size: 11 } });
+      layout[name].tickfont = { size: 11 };
       const title = (layout[name].title || {}).text;
       if (!title) return;
       layout[name].title.text = wrapped(title, TITLE_LETTERS);
@@ -142,7 +141,10 @@
     plot.style.height = `${figure.layout.height || 460}px`;
     plot.dataset.drawn = 'yes';
     return Plotly.react(plot, figure.data, figure.layout, { ...figure.config, responsive: true })
-      .then(() => plot.dispatchEvent(new CustomEvent('kvstudy:drawn')));
+      .then(() => {
+        kvstudyTicks.watch(plot);
+        plot.dispatchEvent(new CustomEvent('kvstudy:drawn'));
+      });
   }
 
   const drawn = () => plots.filter((plot) => plot.dataset.drawn);

@@ -9,8 +9,6 @@ anew.
     panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow
               page stacks them
     opens     index of the panel that a page shows first, of those it lets a reader choose from; or absent: 0
-    narrow_ticks  {"tickvals": […], "ticktext": […]} of the x axes, as many as a telephone's width has room
-    for; or absent
 """
 
 import textwrap
@@ -25,9 +23,6 @@ PANEL_HEIGHT_PX = 330
 TITLE_WORDS = 12
 _FRAME_PX = 150  # title above, legend below
 _ROWS_NAMED_ONCE = 3  # of so many rows of panels only the lowest names its x axis
-# On a telephone: what a row's names leave of its width, the plot without them, and a letter of a tick;
-# study.js sets that size of letter.
-_NARROW_NAMED_PX, _NARROW_PX, _LETTER_PX, _APART_PX = 190, 255, 6.8, 8
 
 
 def panel_grid(
@@ -131,23 +126,11 @@ def percentile_axis(figure: go.Figure, highest: float) -> None:
         tickangle=0,
         title_text="percentile, stretched as 1 / (1 − p)",
     )
-    _narrow_ticks(
-        figure,
-        values,
-        texts,
-        values[min(2, len(values) - 1)],
-        1.0,
-        100 / (100 - min(highest, 99.99999)),
-        _NARROW_PX,
-    )
 
 
 def ratio_axis(figure: go.Figure, lowest: float, highest: float, title: str) -> None:
     """Log x axis for ratios around 1, with the ticks of ``log_ratios``."""
-    axis = log_ratios(lowest, highest)
-    figure.update_xaxes(**axis, title_text=title)
-    lowest, highest = min(lowest, 1.0), max(highest, 1.0)
-    _narrow_ticks(figure, axis["tickvals"], axis["ticktext"], 1, lowest, highest, _NARROW_NAMED_PX)
+    figure.update_xaxes(**log_ratios(lowest, highest), title_text=title)
 
 
 def log_ratios(lowest: float, highest: float) -> dict:
@@ -167,38 +150,6 @@ def log_ratios(lowest: float, highest: float) -> dict:
         ticks = [0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4]
     texts = [f"{tick:g} ×" for tick in ticks]
     return {"type": "log", "tickvals": ticks, "ticktext": texts, "tickangle": 0}
-
-
-def _narrow_ticks(
-    figure: go.Figure,
-    values: list[float],
-    texts: list[str],
-    first,
-    lowest: float,
-    highest: float,
-    width_px: float,
-) -> None:
-    """``narrow_ticks`` of the figure: the tick ``first``, and out from it each that does not touch the last
-    one kept, on a log axis from ``lowest`` to ``highest`` that is ``width_px`` wide."""
-    px_per_decade = width_px / max(np.log10(highest / lowest), 1e-9)
-    start = values.index(first)
-    kept = [start]
-    for way in (range(start + 1, len(values)), range(start - 1, -1, -1)):
-        last = start
-        for index in way:
-            letters = (len(texts[index]) + len(texts[last])) / 2
-            if (
-                abs(np.log10(values[index] / values[last])) * px_per_decade
-                >= letters * _LETTER_PX + _APART_PX
-            ):
-                kept.append(index)
-                last = index
-    kept.sort()
-    fewer = {
-        "tickvals": [float(values[index]) for index in kept],
-        "ticktext": [texts[index] for index in kept],
-    }
-    figure.layout.meta = (figure.layout.meta or {}) | {"narrow_ticks": fewer}
 
 
 def shortened(values: pd.Series) -> np.ndarray:
