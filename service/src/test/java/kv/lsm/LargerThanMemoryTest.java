@@ -21,6 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// A store on real files that is told to have next to no memory for its tables.
 class LargerThanMemoryTest {
     private static final int RECORDS = 20_000;
+    private static final int ATTEMPTS_MAX = 100;
 
     @TempDir
     Path directory;
@@ -139,25 +140,40 @@ class LargerThanMemoryTest {
             Path table = onlyTable();
             disk.dropCached(table);
             assertThat(store.get(key(0))).isEqualTo(value); // by calls, which map no page, and its block is checked
-            disk.dropCached(table);
-            try (ReadFile file = disk.open(table)) {
-                long address = file.map();
-                file.expectRandomReads(file.bytes(), true);
-                long missing = file.bytes() / 2 & -Allocator.PAGE_BYTES;
-                for (long at = 0; at < file.bytes(); at += Allocator.PAGE_BYTES) {
-                    if (at != missing) {
-                        bringIn(address + at);
-                    }
+            boolean isOneMissing = false;
+            for (int i = 0; i < ATTEMPTS_MAX && !isOneMissing; i++) {
+                disk.dropCached(table);
+                try (ReadFile file = disk.open(table)) {
+                    isOneMissing = findsTheValueWhenTheLastPageCame(store, file, value);
                 }
-                assumeTrue(!file.isCached(missing, 1), "the page was brought in with others");
-                assertThat(store.tryGet(key(0))).isSameAs(Store.WOULD_WAIT);
-                Eventually.holds(() -> {
-                    for (long at = 0; at < file.bytes(); at += Allocator.PAGE_BYTES) {
-                        bringIn(address + at);
-                    }
-                    return store.tryGet(key(0)) != Store.WOULD_WAIT;
-                });
-                assertThat(store.get(key(0))).isEqualTo(value);
+            }
+            assumeTrue(isOneMissing, "the page was brought in with others");
+        }
+    }
+
+    /// False when the page in the middle was not missing, as where the system did not forget it.
+    private static boolean findsTheValueWhenTheLastPageCame(Store store, ReadFile file, byte[] value)
+            throws IOException {
+        long address = file.map();
+        file.expectRandomReads(file.bytes(), true);
+        long missing = file.bytes() / 2 & -Allocator.PAGE_BYTES;
+        bringInAllBut(missing, file, address);
+        if (file.isCached(missing, 1)) {
+            return false;
+        }
+        assertThat(store.tryGet(key(0))).isSameAs(Store.WOULD_WAIT);
+        Eventually.holds(() -> {
+            bringInAllBut(file.bytes(), file, address);
+            return store.tryGet(key(0)) != Store.WOULD_WAIT;
+        });
+        assertThat(store.get(key(0))).isEqualTo(value);
+        return true;
+    }
+
+    private static void bringInAllBut(long page, ReadFile file, long address) {
+        for (long at = 0; at < file.bytes(); at += Allocator.PAGE_BYTES) {
+            if (at != page) {
+                bringIn(address + at);
             }
         }
     }
