@@ -20,9 +20,10 @@ INVALID = "INVALID"
 
 
 def profile_of(tables: Tables, workload: str | Sequence[str] | None = None) -> Tables:
-    """One completed profiled run, or none, as tables: a valid one if there is one; of these of ``workload``
-    (several names: the first that has one before the others; None: the first by name), at the highest rate,
-    with most connections, the last that was measured. KvstudyError for what is no name."""
+    """One completed profiled run, or none, as tables: a valid one if there is one, else one with samples; of
+    these of ``workload`` (several names: the first that has one before the others; None: the first by name),
+    at the highest rate, with most connections, the last that was measured. KvstudyError for what is no
+    name."""
     if not isinstance(workload, str | list | tuple | None):
         raise KvstudyError(f"no name of a workload: {workload!r}", 'one in quotes, as "unique_put"')
     runs = tables.runs[tables.runs["profiled"] & (tables.runs["outcome"] == "completed")]
@@ -30,13 +31,16 @@ def profile_of(tables: Tables, workload: str | Sequence[str] | None = None) -> T
         runs, order = runs[runs["workload"] == workload], [workload]
     else:
         order = list(dict.fromkeys([*(workload or []), *sorted(runs["workload"])]))
+    invalid = runs["verdict"] == "FAIL"
     ranked = runs.assign(
-        invalid=runs["verdict"] == "FAIL",
+        invalid=invalid,
+        silent=invalid & ~runs["run_id"].isin(tables.columns("stacks", "run_id")["run_id"].unique()),
         place=[order.index(name) for name in runs["workload"]],
         load=runs["offered_rate_rps"].fillna(math.inf),
     )
     ranked = ranked.sort_values(
-        ["invalid", "place", "load", "connections", "run_id"], ascending=[True, True, False, False, False]
+        ["invalid", "silent", "place", "load", "connections", "run_id"],
+        ascending=[True, True, True, False, False, False],
     )
     return tables.only(ranked["run_id"].head(1))
 

@@ -1,5 +1,7 @@
 """Which profiled runs are shown: valid ones, and the same ones every time."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from sample import empty_tables, failed, keep, sample_tables
@@ -35,6 +37,14 @@ def test_a_valid_run_goes_before_the_last_and_before_the_workload_preferred(four
     assert shown(failed(four, gets)) == ("unique_put", "b")
     assert shown(failed(four, gets), ["repeated_get"]) == ("unique_put", "b")
     assert shown(failed(four, gets), "repeated_get") == ("repeated_get", "b")
+
+
+def test_of_invalid_runs_one_with_samples_goes_before_one_of_which_the_profiler_came_too_late(four):
+    none_valid = failed(four, four.runs["run_id"])
+    late = four.runs.loc[(four.runs["label"] == "b") & (four.runs["workload"] == "repeated_get"), "run_id"]
+    stacks = four.stacks[~four.stacks["run_id"].isin(late)]
+    assert shown(none_valid) == ("repeated_get", "b")
+    assert shown(replace(none_valid, stacks=stacks)) == ("repeated_get", "a")
 
 
 def test_a_higher_rate_goes_before_a_later_run(four):
