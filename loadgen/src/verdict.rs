@@ -81,6 +81,10 @@ const JUDGED_PERCENTILE_MAX: f64 = 99.0;
 /// Connections that waited for answers for this share of the time left no room for what fell due.
 const CONNECTIONS_BUSY_SHARE_MIN: f64 = 0.9;
 
+/// How the reason begins where a generator had time to spare and was late by itself: that may spoil some
+/// percentiles alone, where one without time to spare spoils all.
+pub const LATE_BY_ITSELF: &str = "starved: requests left late by the generator's own fault";
+
 /// 0 to 1; 1 of nothing.
 pub fn kept_share(kept: u64, due: u64) -> f64 {
     if due == 0 { 1.0 } else { kept as f64 / due as f64 }
@@ -164,8 +168,8 @@ fn late_by_itself(facts: &Facts, percentile: f64) -> String {
     let own_us = statistics::percentile(&facts.own_lateness.faults, percentile);
     let waited = facts.threads.iter().map(waited_share).fold(0.0, f64::max);
     format!(
-        "starved: requests left late by the generator's own fault: own lateness p{percentile} = \
-            {own_us} us; a thread waited {:.1} % of the time for a CPU",
+        "{LATE_BY_ITSELF}: own lateness p{percentile} = {own_us} us; a thread waited {:.1} % of the time \
+            for a CPU",
         waited * 100.0
     )
 }

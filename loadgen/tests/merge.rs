@@ -195,7 +195,9 @@ fn the_verdict_is_that_of_the_worst_part_which_it_names() {
     let reason = "busy: thread 0 (part 3/3)";
     let expected =
         json!({"generator_saturated": true, "reason": reason, "distorted_percentiles": ["99", "99.9"]});
-    assert_eq!(judged([few(), (Value::Null, Value::Null, json!([])), busy]), expected);
+    assert_eq!(judged([few(), (Value::Null, Value::Null, json!([])), busy.clone()]), expected);
+    let late = "starved: requests left late by the generator's own fault: own lateness p99 = 5 us";
+    assert_eq!(judged([(json!(true), json!(late), json!(["99.9"])), fine(), busy])["reason"], reason);
 }
 
 #[test]

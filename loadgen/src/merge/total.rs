@@ -20,6 +20,7 @@ use crate::report::json::{at_least, error_reasons, latency, rate_samples, tls};
 use crate::result::rate_histogram;
 use crate::tally::Tally;
 use crate::unanswered::AtLeast;
+use crate::verdict::LATE_BY_ITSELF;
 
 #[derive(Debug)]
 pub struct Total {
@@ -188,16 +189,17 @@ const COUNTS: [&str; 8] = [
 ];
 const ERRORS: [&str; 4] = ["connect", "read", "write", "timeout"];
 
-/// Of the part whose verdict is the worst, which it names: the generator was the limit, nobody can tell, or
-/// something else was.
+/// Of the part whose verdict is the worst, which it names: the generator was the limit, was late by itself,
+/// nobody can tell, or something else was.
 fn verdict(parts: &[Part]) -> Value {
     let badness = |part: &&Part| {
         let verdict = &part.result["verdict"];
-        match (verdict["generator_saturated"].as_bool(), verdict["reason"].is_null()) {
-            (Some(true), _) => 3,
+        match (verdict["generator_saturated"].as_bool(), verdict["reason"].as_str()) {
+            (Some(true), Some(reason)) if reason.starts_with(LATE_BY_ITSELF) => 3,
+            (Some(true), _) => 4,
             (None, _) => 2,
-            (Some(false), false) => 1,
-            (Some(false), true) => 0,
+            (Some(false), Some(_)) => 1,
+            (Some(false), None) => 0,
         }
     };
     // The first of equal ones, as `max_by_key` would take the last.
