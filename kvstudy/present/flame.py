@@ -12,7 +12,7 @@ import re
 from html import escape
 
 import pandas as pd
-from IPython.display import HTML, Markdown
+from IPython.display import HTML
 
 from kvstudy.analyse.answers import profiles
 from kvstudy.analyse.answers.profiles import shares
@@ -21,6 +21,7 @@ from kvstudy.analyse.comparison.words import CANNOT_TELL
 from kvstudy.analyse.tables import Tables
 from kvstudy.plan.subject import KV_SERVICE
 from kvstudy.present import claim_text, profiled_runs, theme, words
+from kvstudy.present.markdown import Markdown
 from kvstudy.record.run_folder import open_run
 
 __all__ = [
@@ -98,8 +99,9 @@ def one_at_a_time(choice: str, *graphs: tuple[str, HTML]) -> HTML:
     )
     options = "".join(f"<option>{escape(name)}</option>" for name, _ in graphs)
     each = "".join(
-        f'<div class="graph" style="{_NOT_CHOSEN if place else ""}">{one}</div>'
-        for place, one in enumerate(shown)
+        f'<div class="graph" data-name="{escape(f"{choice} {name}")}" style="{_NOT_CHOSEN if place else ""}">'
+        f"{one}</div>"
+        for place, ((name, _), one) in enumerate(zip(graphs, shown, strict=True))
     )
     # A browser that goes back to a page keeps what was chosen, but not what was shown.
     return HTML(

@@ -2,13 +2,15 @@
 text that stands out from what it stands on."""
 
 import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 from test_answers_first import SCREEN, boxes, on_a_screen
 from visits import NARROW_PX, all_pages, opened, seen
 
 from kvstudy.present.cards import Bar, Card, Shown
 
 pytestmark = pytest.mark.browser
-PAPER_PX = 718  # of an A4 sheet within its margins
+PAPER_PX, SHEET_PX = 718, 1046  # of an A4 sheet within its margins
 ENOUGH = 4.5  # contrast of small text, WCAG 2.2 AA
 # As much as a card has to say: a long question, the longest sentence, bars and badges of the reference. No
 # card has the longest of everything: the one with the longest question has one badge. Of eleven cards 10 can
@@ -130,3 +132,75 @@ def test_a_printed_page_is_white_and_no_wider_than_its_paper(study, chromium, ch
             assert (page.name, pale) == (page.name, [])
     finally:
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+PRINTED = """
+return [...document.querySelectorAll('figure.chart .plot')].map((plot) => {
+    const box = plot.querySelector('.main-svg')?.getBoundingClientRect() ?? {};
+    return [plot.closest('figure').textContent.slice(0, 60), box.width, box.height];
+});
+"""
+FRAME = """
+const page = arguments[0].contentDocument.documentElement;
+return {
+    width: arguments[0].getBoundingClientRect().width,
+    is_dark: page.classList.contains('dark'),
+    scrolls: page.scrollWidth > page.clientWidth,
+};
+"""
+
+
+def test_a_printed_chart_is_no_wider_than_its_paper_and_whole_on_a_sheet(study, chromium):
+    for name in ("03-percentiles.html", "06-before-after.html", "07-tail.html"):
+        on_a_screen(chromium, study / name)
+        chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+        printed = chromium.execute_script(PRINTED)
+        assert printed and all(0 < width <= PAPER_PX for _, width, _ in printed), (name, printed)
+        assert all(height <= SHEET_PX for *_, height in printed), (name, printed)
+        chromium.execute_script("window.dispatchEvent(new Event('afterprint'))")
+        assert max(width for _, width, _ in chromium.execute_script(PRINTED)) > PAPER_PX
+
+
+def test_a_printed_table_is_no_wider_than_its_paper(study, chromium):
+    places = "return [...document.querySelectorAll('.output table')].filter((table) => table.offsetWidth)"
+    places += ".map((table) => [table.getBoundingClientRect().right, +(table.style.zoom || 1)])"
+    for name in ("index.html", "03-percentiles.html"):
+        on_a_screen(chromium, study / name)
+        chromium.execute_script(
+            "document.querySelectorAll('details.table').forEach((table) => { table.open = true; })"
+        )
+        WebDriverWait(chromium, 60).until(lambda _: len(chromium.execute_script(places)) > 2)
+        chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+        on_paper = {"width": PAPER_PX, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", on_paper)
+        assert max(right for right, _ in chromium.execute_script(places)) <= PAPER_PX, name
+        chromium.execute_script("window.dispatchEvent(new Event('afterprint'))")
+        assert {zoom for _, zoom in chromium.execute_script(places)} == {1}, name
+
+
+def test_a_printed_flame_graph_is_white_and_as_wide_as_its_paper(study, chromium):
+    on_a_screen(chromium, study / "05-flame-graphs.html", scheme="dark")
+    frame = chromium.find_element(By.CSS_SELECTOR, ".flame iframe")
+    chromium.execute_script("arguments[0].scrollIntoView()", frame)
+    WebDriverWait(chromium, 60).until(lambda _: chromium.execute_script(FRAME, frame)["is_dark"])
+    before = chromium.execute_script(FRAME, frame)
+    assert before["width"] > PAPER_PX
+    chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    printed = chromium.execute_script(FRAME, frame)
+    assert printed["width"] <= PAPER_PX and not printed["is_dark"] and not printed["scrolls"]
+    chromium.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert chromium.execute_script(FRAME, frame) == before
+
+
+def test_on_paper_both_of_two_graphs_are_there_with_their_names(study, chromium):
+    opened(chromium, study / "07-tail.html")
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        shown = chromium.execute_script(
+            "return [...document.querySelectorAll('.graph')].map((graph) => [graph.clientHeight, "
+            "getComputedStyle(graph).visibility, getComputedStyle(graph, '::before').content])"
+        )
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert len(shown) >= 2 and all(height > 20 and seen == "visible" for height, seen, _ in shown)
+    assert [name for *_, name in shown][-2:] == ['"Seconds the slow"', '"Seconds all"']

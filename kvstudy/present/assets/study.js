@@ -7,7 +7,8 @@
   const NAME_LETTERS = 20;
   const TITLE_LETTERS = 32;
   const TITLE_LINE_PX = 18;
-  const SHEET_PX = 950;
+  const [SHEET_PX, SHEET_WIDE_PX, FLAME_PX] = [950, 700, 800]; // a flame graph has text above it
+  const HEIGHT_PX = 460; // of the theme
   const [LEAD_MIN_PX, LEAD_BELOW_PX, FRAME_PX] = [300, 14, 120];
   const root = document.documentElement;
   const twins = JSON.parse(document.getElementById('twins').textContent);
@@ -19,7 +20,7 @@
     if (printing || root.dataset.theme === 'light') return false;
     return root.dataset.theme === 'dark' || darkSystem.matches;
   }
-  const isNarrow = () => window.innerWidth < NARROW_PX;
+  const isNarrow = () => !printing && window.innerWidth < NARROW_PX;
 
   // Every colour of the theme has a dark twin; a figure is stored with the light ones.
   function figureOf(plot) {
@@ -37,7 +38,7 @@
     if (isNarrow()) {
       narrowed(layout);
       wrapNames(figure);
-    } else if (!printing && plot.closest('.lead') && !hasAllPanels(plot, layout)) whole(plot, layout);
+    } else if (!printing && plot.closest('.lead') && !hasRows(plot, layout)) whole(plot, layout);
     return figure;
   }
 
@@ -46,13 +47,13 @@
   }
 
   // All panels at once are as many rows as they need: whoever asks for them scrolls.
-  function hasAllPanels(plot, layout) {
-    return ((layout.meta || {}).panels || []).length > 1 && !plot.dataset.panel;
+  function hasRows(plot, layout) {
+    return !plot.dataset.panel && kvstudyPanels.rows(layout) > 1;
   }
 
   // The first chart of a page ends where the screen does; its legend keeps its distance.
   function whole(plot, layout) {
-    const wanted = layout.height || 460;
+    const wanted = layout.height || HEIGHT_PX;
     const room = window.innerHeight - (plot.getBoundingClientRect().top + window.scrollY) - LEAD_BELOW_PX;
     layout.height = Math.min(wanted, Math.max(LEAD_MIN_PX, room));
     if (layout.height === wanted) return;
@@ -99,7 +100,7 @@
       if (ticks) axis.ticktext = broken(axis.ticktext);
       axis.tickfont = { ...axis.tickfont, size: 10 };
     });
-    if (lines > 2) layout.height = (layout.height || 460) * Math.min(2, lines / 2);
+    if (lines > 2) layout.height = (layout.height || HEIGHT_PX) * Math.min(2, lines / 2);
   }
 
   function narrowed(layout) {
@@ -117,7 +118,7 @@
     const panels = (layout.meta || {}).panels;
     if (!panels) {
       // The legend stands below the title of the axis, however many lines that takes.
-      const height = (layout.height || 460) - 150;
+      const height = (layout.height || HEIGHT_PX) - 150;
       const y = ((layout.legend || {}).y ?? -0.16) - (more * TITLE_LINE_PX) / height;
       layout.legend = { ...layout.legend, y };
       return;
@@ -136,9 +137,19 @@
     layout.height = height + 190;
   }
 
+  // On paper a chart is as wide as the sheet and whole on one: a higher one is drawn smaller.
+  function onPaper(layout) {
+    const height = layout.height || HEIGHT_PX;
+    const scale = Math.min(1, SHEET_PX / height);
+    Object.assign(layout, { autosize: false, width: SHEET_WIDE_PX / scale, height });
+    return scale;
+  }
+
   function draw(plot) {
     const figure = figureOf(plot);
-    plot.style.height = `${figure.layout.height || 460}px`;
+    const scale = printing ? onPaper(figure.layout) : 1;
+    plot.style.height = `${figure.layout.height || HEIGHT_PX}px`;
+    plot.style.zoom = scale;
     plot.dataset.drawn = 'yes';
     return Plotly.react(plot, figure.data, figure.layout, { ...figure.config, responsive: true })
       .then(() => {
@@ -184,21 +195,46 @@
   });
 
   // Printed on white, every chart, whether it was scrolled to or not.
-  // On paper nobody scrolls: a flame graph is as high as all its frames, up to a sheet.
+  // On paper nobody scrolls: a flame graph has all its frames, as wide as the sheet and at most as high.
   const flames = () => [...document.querySelectorAll('.flame iframe, .moment iframe')];
   function unfold(frame) {
     const page = frame.contentDocument && frame.contentDocument.documentElement;
-    if (!page || page.scrollHeight <= frame.clientHeight) return;
-    frame.dataset.height = frame.style.height;
-    frame.style.height = `${Math.min(page.scrollHeight, SHEET_PX)}px`;
+    if (!page || !frame.clientWidth) return;
+    const scale = Math.min(1, SHEET_WIDE_PX / frame.clientWidth);
+    const height = Math.min(Math.max(page.scrollHeight, frame.clientHeight) * scale, FLAME_PX);
+    frame.dataset.style = frame.style.cssText;
+    page.style.zoom = scale;
+    Object.assign(frame.style, { width: `${SHEET_WIDE_PX}px`, height: `${height}px` });
     frame.contentWindow.scrollTo(0, page.scrollHeight);
   }
   function fold(frame) {
-    if (frame.dataset.height !== undefined) frame.style.height = frame.dataset.height;
-    delete frame.dataset.height;
+    if (frame.dataset.style === undefined) return;
+    frame.style.cssText = frame.dataset.style;
+    frame.contentDocument.documentElement.style.zoom = '';
+    delete frame.dataset.style;
   }
-  window.addEventListener('beforeprint', () => { printing = true; drawAll(); flames().forEach(unfold); });
-  window.addEventListener('afterprint', () => { printing = false; follow(); flames().forEach(fold); });
+  // A table whose lines are broken and that is too wide all the same is drawn smaller, as a chart is.
+  function fit(table) {
+    table.parentElement.style.width = `${SHEET_WIDE_PX}px`;
+    table.style.zoom = Math.min(1, SHEET_WIDE_PX / table.offsetWidth);
+    table.parentElement.style.width = '';
+  }
+  const tables = () => [...document.querySelectorAll('.output table')].filter((table) => table.offsetWidth);
+  function print(starts) {
+    printing = starts;
+    root.classList.toggle('paper', starts);
+    flames().forEach(starts ? unfold : fold);
+    if (!starts) {
+      tables().forEach((table) => { table.style.zoom = ''; });
+      follow();
+      return;
+    }
+    tables().forEach(fit);
+    drawAll();
+    flamesFollow();
+  }
+  window.addEventListener('beforeprint', () => print(true));
+  window.addEventListener('afterprint', () => print(false));
 
   const menu = document.querySelector('.menu');
   const wide = matchMedia('(min-width: 1100px)');

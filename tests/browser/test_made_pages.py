@@ -1,0 +1,87 @@
+"""Pages of outputs that the made study does not have: names of all kinds, quantities, few panels."""
+
+import json
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
+from test_answers_first import SCREEN, boxes, on_a_screen
+from visits import draw_all, opened
+
+from kvstudy.present import notebook, report
+from kvstudy.present.figures.panels import cell, panel_grid, titled
+from kvstudy.present.markdown import Markdown
+from kvstudy.present.page import PLOTLY_MIME, Entry, page_of
+from kvstudy.project import EXPORT_VARIABLE
+
+pytestmark = pytest.mark.browser
+NAME = "queue<int>"
+CELL = "table.dataTable tbody td:first-child"
+SORTED = ["cannot tell", "–", "812 µs", "1.20 ms [1.10, 1.30 ms]", "9.50 ms", "above 12.0 ms", "1.10 s"]
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Makes a page of outputs, each a MIME type and what it holds."""
+    report._write_assets(tmp_path / "assets")
+
+    def made(*outputs: tuple[str, object]):
+        cells = [
+            new_code_cell("x", outputs=[new_output("display_data", {kind: data})]) for kind, data in outputs
+        ]
+        html = page_of(new_notebook(cells=cells), [Entry("page.html", "Page", here=True)])
+        (tmp_path / "page.html").write_text(html, encoding="utf-8")
+        return tmp_path / "page.html"
+
+    return made
+
+
+def texts(driver, selector: str) -> list[str]:
+    return driver.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)", selector
+    )
+
+
+def test_a_name_that_looks_like_a_tag_is_whole_in_choosers_headings_and_sentences(page, chromium):
+    names = [NAME, "queue", "stack"]
+    figure = panel_grid([f"{name}, put" for name in names], "rate", "latency")
+    for place in range(len(names)):
+        figure.add_trace(go.Scatter(x=[1, 2], y=[1, 2]), **cell(place, len(names)))
+    titled(figure, "Latency", "found", "drawn")
+    told = Markdown(f"## {NAME} is slower\n\nThan `{NAME}`, **by** <b>much</b>.")
+    opened(chromium, page((PLOTLY_MIME, json.loads(figure.to_json())), ("text/markdown", told.data)))
+    draw_all(chromium)
+    (chooser,) = chromium.find_elements(By.CSS_SELECTOR, ".choose select")
+    assert [option.text for option in Select(chooser).options] == names
+    chromium.find_element(By.CSS_SELECTOR, ".choose button").click()
+    WebDriverWait(chromium, 60).until(lambda _: f"{NAME}, put" in texts(chromium, ".annotation-text"))
+    assert chromium.find_element(By.TAG_NAME, "h2").text.startswith(f"{NAME} is slower")
+    assert chromium.find_element(By.CSS_SELECTOR, ".prose:has(h2) code").text == NAME
+    assert "<b>much</b>" in chromium.find_element(By.CSS_SELECTOR, ".prose:has(h2) p").text
+
+
+def test_a_column_of_quantities_is_sorted_by_what_they_say(page, chromium, monkeypatch):
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
+    mixed = pd.DataFrame({"p99": [SORTED[place] for place in (3, 0, 6, 2, 5, 1, 4)], "run": list("gfedcba")})
+    opened(chromium, page(("text/html", notebook.show(mixed).data)))
+    chromium.execute_script("document.querySelector('details.table').open = true")
+    WebDriverWait(chromium, 60).until(lambda _: set(texts(chromium, CELL)) == set(SORTED))
+    chromium.execute_script("document.querySelector('table.dataTable .dt-column-order').click()")
+    WebDriverWait(chromium, 60).until(lambda _: set(texts(chromium, CELL)[:2]) == set(SORTED[:2]))
+    assert texts(chromium, CELL)[2:] == SORTED[2:]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_first_chart_of_two_panels_is_whole_on_the_screen(page, chromium, columns):
+    figure = panel_grid(["cpu: samples", "alloc: bytes"], "share", "", columns=columns, row_px=500)
+    for place in range(2):
+        figure.add_trace(go.Scatter(x=[1, 2], y=[1, 2]), **cell(place, 2, columns))
+    titled(figure, "Shares", "found", "drawn")
+    on_a_screen(chromium, page((PLOTLY_MIME, json.loads(figure.to_json()))))
+    draw_all(chromium)
+    (plot,) = boxes(chromium, ".lead .plot")
+    assert plot["bottom"] <= SCREEN[1]
+    assert len(chromium.find_elements(By.CSS_SELECTOR, ".choose select")) == (columns == 1)
