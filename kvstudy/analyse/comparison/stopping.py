@@ -333,6 +333,8 @@ def _at_worst(one: MeasureResult, group: pd.DataFrame) -> AtWorst:
     bounds = [group.get(name, pd.Series([math.nan])).to_numpy(dtype=float) for name in BOUNDS]
     if len(own) < 2 or any(np.isnan(logs).any() for logs in bounds):
         return _not_known(one)
+    if all(np.array_equal(logs[: looks.LAST_LOOK], own) for logs in bounds):  # nothing was lost
+        return AtWorst(one, one.last, one.last)
     least, most = (_seen_at_worst(own, logs[: looks.LAST_LOOK], one.same_within) for logs in bounds)
     nearer = least if one.ratio > 1 else most
     is_on_its_side = ((nearer.now.location > 0) == (one.ratio > 1)).all()
