@@ -4,8 +4,6 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from kvstudy.analyse.observation import observe
-from kvstudy.analyse.validity import FAIL, FOLLOWS_FROM_OVERLOAD, OF_THE_SERVICE
 from kvstudy.record.run_folder import SealedRun
 
 CHECKS_SHOWN = 2  # of one run; the pages have them all
@@ -15,17 +13,20 @@ def failed_checks(run: SealedRun) -> dict[str, str]:
     """Name → what was seen and what is required, of the checks that the run failed; none where it is valid.
     First what nobody but the service does, as lost data; last what may follow from the rest, as a rate that
     was not held where other programs took the CPU."""
+    # With pandas: half of what all of kvstudy takes to import, and a run begins without.
+    from kvstudy.analyse.observation import observe
+    from kvstudy.analyse.validity import FAIL, FOLLOWS_FROM_OVERLOAD, OF_THE_SERVICE
+
+    def place(check: str) -> int:
+        return 2 if check in FOLLOWS_FROM_OVERLOAD else 0 if check in OF_THE_SERVICE else 1
+
     try:
         checks = observe(run)["validity"]
     except Exception as error:  # of reading, hours into a measurement: it must not end that
         return {"readable": f"{type(error).__name__}: {error}"}
     failed = [check for check in checks if check["verdict"] == FAIL]
-    failed.sort(key=lambda check: _place(check["check"]))
+    failed.sort(key=lambda check: place(check["check"]))
     return {check["check"]: f"{check['observed']} (required: {check['required']})" for check in failed}
-
-
-def _place(check: str) -> int:
-    return 2 if check in FOLLOWS_FROM_OVERLOAD else 0 if check in OF_THE_SERVICE else 1
 
 
 def format_verdict(failed: dict[str, str]) -> str:

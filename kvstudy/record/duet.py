@@ -20,13 +20,16 @@ within their part. Two neighbouring slices, one of each side, are a *round*, num
 import io
 import json
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from kvstudy.errors import FormatError
 from kvstudy.record import hdr
 from kvstudy.record.run_folder import DUET, SealedRun
+
+if TYPE_CHECKING:  # who asks whether a run is a duet needs no pandas, whose import takes as long as kvstudy's
+    import pandas as pd
 
 SIDES = ("a", "b")  # b is the one that is asked about: a ratio is b / a
 LOOPS = ("rate", "closed", "profile")  # profile: slices that a profiler samples, read for their stacks alone
@@ -110,20 +113,22 @@ def side_file(name: str, side: str) -> str:
     return f"{stem}-{side}{dot}{ending}"
 
 
-def slices_of(run: SealedRun) -> pd.DataFrame:
+def slices_of(run: SealedRun) -> "pd.DataFrame":
     """One row per slice, with the columns SLICES; no row when the launch failed before its first slice.
     FormatError for a damaged file."""
     return read_slices(run.text(SLICES_FILE), SLICES_FILE) if run.has(SLICES_FILE) else no_slices().copy()
 
 
 @cache
-def no_slices() -> pd.DataFrame:
+def no_slices() -> "pd.DataFrame":
     """As ``slices_of``, without a row: nobody changes it."""
     return read_slices(",".join(SLICES), SLICES_FILE)
 
 
-def read_slices(text: str, file: str) -> pd.DataFrame:
+def read_slices(text: str, file: str) -> "pd.DataFrame":
     """The content of slices.csv; columns of OPTIONAL may be missing, and are NaN then."""
+    import pandas as pd
+
     try:
         frame = pd.read_csv(
             io.StringIO(text),
@@ -156,7 +161,7 @@ def read_slices(text: str, file: str) -> pd.DataFrame:
     return frame
 
 
-def write_slices(frame: pd.DataFrame) -> str:
+def write_slices(frame: "pd.DataFrame") -> str:
     """The text of slices.csv: what ``read_slices`` reads back."""
     return frame.reindex(columns=list(SLICES)).to_csv(index=False, lineterminator="\n")
 
