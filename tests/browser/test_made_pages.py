@@ -9,9 +9,10 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from test_answers_first import SCREEN, boxes, on_a_screen
+from test_pages import touching
 from visits import draw_all, opened
 
-from kvstudy.present import notebook, report
+from kvstudy.present import notebook, report, words
 from kvstudy.present.figures.panels import cell, panel_grid, titled
 from kvstudy.present.markdown import Markdown
 from kvstudy.present.page import PLOTLY_MIME, Entry, page_of
@@ -72,6 +73,25 @@ def test_a_column_of_quantities_is_sorted_by_what_they_say(page, chromium, monke
     chromium.execute_script("document.querySelector('table.dataTable .dt-column-order').click()")
     WebDriverWait(chromium, 60).until(lambda _: set(texts(chromium, CELL)[:2]) == set(SORTED[:2]))
     assert texts(chromium, CELL)[2:] == SORTED[2:]
+
+
+def test_ticks_that_have_no_room_are_hidden_and_round_ones_stay(page, chromium):
+    figure = panel_grid(["a", "b", "c"], "records", "latency", columns=3)
+    for place in range(3):
+        figure.add_trace(go.Scatter(x=[1e5, 1e7], y=[1, 2]), **cell(place, 3, 3))
+    works = [90_000, 100_000, 200_000, 1_000_000, 10_000_000]
+    figure.update_xaxes(
+        type="log", tickvals=works, ticktext=[words.count(work) for work in works], tickangle=0
+    )
+    titled(figure, "Cost", "found", "drawn")
+    opened(chromium, page((PLOTLY_MIME, json.loads(figure.to_json()))), width=720)
+    draw_all(chromium)
+    chromium.find_element(By.CSS_SELECTOR, ".choose button").click()
+    WebDriverWait(chromium, 60).until(lambda _: len(texts(chromium, ".annotation-text")) == 3)
+    assert touching(chromium) == []
+    shown = 'g.xtick > text:not([style*="hidden"])'
+    assert words.count(100_000) in texts(chromium, shown)
+    assert words.count(90_000) not in texts(chromium, shown)
 
 
 @pytest.mark.parametrize("columns", [1, 2])
