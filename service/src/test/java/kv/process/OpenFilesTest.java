@@ -19,8 +19,9 @@ class OpenFilesTest {
 
     @Test
     void whoConnectsAtTheLimitIsAcceptedLaterAndTheLogHasOneLineOfIt() throws Exception {
+        // a sync in the background would load its classes, too
         try (ServiceProcess service =
-                ServiceProcess.start(List.of("--dir=" + directory, "--port=0", "--selectors=1"))) {
+                ServiceProcess.start(List.of("--dir=" + directory, "--port=0", "--selectors=1", "--wal=os"))) {
             int port = service.awaitReady();
             try (HttpConnection before = new HttpConnection(port)) {
                 assertThat(before.put("a", "one")).isEqualTo(201);
