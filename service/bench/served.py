@@ -21,7 +21,7 @@ from kvstudy.errors import KvstudyError, RunFailed
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.process import OwnedProcess
 from kvstudy.hosts.session import Session
-from kvstudy.measure.fill import RECORDS_AT_REST_PER_S, writer_command, written
+from kvstudy.measure.fill import RECORDS_AT_REST_PER_S, write_records
 from kvstudy.measure.generator import check_exit, generator_commands
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import configurations_of
@@ -122,17 +122,19 @@ class Bench:
         """Writes them, and returns when nothing is left to flush or compact: it would be measured with the
         requests. In how many seconds all were written."""
         began = time.monotonic()
-        command = writer_command(
+        write_records(
             loadgen_binary(self.root),
             workloads_root(self.root),
             OUR_SERVICE,
-            service.url,
+            service,
             records,
+            "fill",
+            self.folder / "fill.log",
+            self._session.registered,
             key_count=records,
             key_bytes=KEY_BYTES,
             value_bytes=VALUE_BYTES,
         )
-        written(command, service, "fill", self.folder / "fill.log", self._session.registered)
         written_s = time.monotonic() - began
         if not service.come_to_rest(REST_S + records / RECORDS_AT_REST_PER_S):
             raise RunFailed("service did not come to rest after its fill")
