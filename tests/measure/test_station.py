@@ -22,7 +22,11 @@ def test_what_runs_at_an_address_is_given_no_cores_and_its_generator_none_either
 ):
     (planned,) = plan(trial.trial(subject=subject)).runs
     crew = SimpleNamespace(
-        service=SimpleNamespace(station=None), is_here=True, begin=lambda *_: {}, pinning=lambda *_: SPLIT
+        service=SimpleNamespace(station=SimpleNamespace(disk_facts=dict)),
+        is_here=True,
+        sees_service=True,
+        begin=lambda *_: {},
+        pinning=lambda *_: SPLIT,
     )
     run = Run(planned, SimpleNamespace(crew=crew, artifacts=SimpleNamespace(digests_of=lambda _: {})))
     run._begin(RunWriter.create(tmp_path, "trial", "run"))
