@@ -148,15 +148,19 @@ def test_every_panel_has_a_finding_of_its_own_and_no_other_panels_place(tables):
             assert told or finding.startswith("Response and service time differ"), (heading, finding)
 
 
-def test_sides_without_an_order_neither_rise_nor_fall():
-    both = sample_tables(
+def before_and_after(repeats: int):
+    return sample_tables(
         labels=("before", "after"),
         rates=(1000.0,),
         connections=(4,),
         workloads=("unique_put",),
-        repeats=5,
+        repeats=repeats,
         profiled=False,
     )
+
+
+def test_sides_without_an_order_neither_rise_nor_fall():
+    both = before_and_after(repeats=5)
     scale = both.percentiles["run_id"].map(
         dict(zip(both.runs["run_id"], np.where(both.runs["label"] == "before", 4.0, 1.0), strict=True))
     )
@@ -175,14 +179,7 @@ def test_the_title_says_nothing_good_of_a_side_that_lost_runs_although_these_hav
 ):
     """A run that died has no line in the chart, and was not counted: its side was the faster one. So was one
     whose runs others disturbed more often than chance does."""
-    both = sample_tables(
-        labels=("before", "after"),
-        rates=(1000.0,),
-        connections=(4,),
-        workloads=("unique_put",),
-        repeats=12,
-        profiled=False,
-    )
+    both = before_and_after(repeats=12)
     after = both.runs["label"] == "after"
     died = set(both.runs.loc[after, "run_id"].head(6)) if excluded else set()
     factors = dict(zip(both.runs["run_id"], np.where(after, 1.0, 4.0), strict=True))
@@ -202,14 +199,7 @@ def test_the_title_says_nothing_good_of_a_side_that_lost_runs_although_these_hav
 
 
 def test_the_same_says_within_how_much():
-    both = sample_tables(
-        labels=("before", "after"),
-        rates=(1000.0,),
-        connections=(4,),
-        workloads=("unique_put",),
-        repeats=5,
-        profiled=False,
-    )
+    both = before_and_after(repeats=5)
     alike = both.percentiles.assign(latency_us=both.percentiles["latency_us"].mask(lambda us: us > 0, 9e3))
     finding = percentile_spectrum(replace(both, percentiles=alike), "label").layout.meta["finding"]
     assert finding.endswith("1.00 ×: the same within 5 %"), finding
