@@ -109,7 +109,7 @@ class OwnedProcess:
 
         Goes over them until all are: one that was not yet confined may have started another meanwhile. A
         process that has ended is left alone: whoever asks for its exit code says so."""
-        while any([_moved(int(thread), cores) for thread in _threads(self.pid)]):
+        while any([_moved(int(thread), cores) for thread in names_in(f"/proc/{self.pid}/task")]):
             pass
 
     def wait(self, timeout_s: float) -> bool:
@@ -184,10 +184,11 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 
     return True
 
 
-def _threads(pid: int) -> list[str]:
+def names_in(folder: str) -> list[str]:
+    """None where it is gone, as that of a process that has ended."""
     try:
-        return os.listdir(f"/proc/{pid}/task")
-    except FileNotFoundError:
+        return os.listdir(folder)
+    except OSError:
         return []
 
 

@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from kvstudy.hosts.process import names_in
 from kvstudy.measure.kernel_counts import parent_of
 from kvstudy.plan.comparison import SIDES
 from kvstudy.subject.evidence.jvm import COMPILER_THREADS
@@ -87,7 +88,7 @@ class ProcessCounters:
         return Used(cpu_ns, self._compilers(), self._written())
 
     def _compilers(self) -> int:
-        for number in _names_in(f"{self._folder}/task"):
+        for number in names_in(f"{self._folder}/task"):
             if number not in self._is_compiler:
                 self._is_compiler[number] = (
                     _read(f"{self._folder}/task/{number}/comm").strip() in COMPILER_THREADS
@@ -177,7 +178,7 @@ class BorderReader:
         }
         self._strangers: set[int] = set()
         self._counters = {name: SideCounters(pids) for name, pids in self.pids.items() if pids}
-        self._all_are_seen = _KERNELS_FIRST_THREAD in _names_in("/proc") and b"kthreadd" in _read(
+        self._all_are_seen = _KERNELS_FIRST_THREAD in names_in("/proc") and b"kthreadd" in _read(
             f"/proc/{_KERNELS_FIRST_THREAD}/comm"
         )
         self._over = threading.Event()
@@ -213,7 +214,7 @@ class BorderReader:
         done_at, steal_ns = self._now_ns(), _steal_ns()
         started: dict[str, list[int]] = {name: [] for name in self._counters}
         known = {*self.ours, os.getpid(), *(pid for one in self._counters.values() for pid in one.pids)}
-        others = {int(number) for number in _names_in("/proc") if number[0].isdigit()} - known
+        others = {int(number) for number in names_in("/proc") if number[0].isdigit()} - known
         for pid in sorted(others):  # most begin behind who started them
             if side := self._side_of(pid, started):
                 started[side].append(pid)
@@ -275,13 +276,6 @@ def _clocks(pids: Iterable[int]) -> Iterable[tuple[str, int]]:
 def _steal_ns() -> int:
     fields = _read("/proc/stat").split(b"\n", 1)[0].split()
     return int(fields[_STEAL]) * TICK_NS if len(fields) > _STEAL else 0
-
-
-def _names_in(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _read(path: str) -> bytes:

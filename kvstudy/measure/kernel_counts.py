@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from itertools import pairwise
 
+from kvstudy.hosts.process import names_in
 from kvstudy.subject.evidence.jvm import COMPILER_THREADS
 
 PACE_S = 0.001
@@ -79,7 +80,7 @@ class Threads:
         """Of the threads that live now; a compiler that has ended keeps what it had used when it was last
         seen."""
         statuses = {}
-        for number in _names_in(self._folder):
+        for number in names_in(self._folder):
             pause()
             status = self._text(f"{number}/status")
             if status:
@@ -246,7 +247,7 @@ class Processes:
 
     def _in_order(self) -> list[str]:
         names = [
-            name for name in _names_in("/proc") if name[0].isdigit() and name.encode() not in self._not_again
+            name for name in names_in("/proc") if name[0].isdigit() and name.encode() not in self._not_again
         ]
         return sorted(names, key=lambda name: self._started.get(name, sys.maxsize))
 
@@ -278,10 +279,3 @@ def _read_file(path: str) -> bytes:
         return b""
     finally:
         os.close(file)
-
-
-def _names_in(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []

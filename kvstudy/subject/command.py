@@ -41,22 +41,20 @@ ENDED_WELL = "service ended before it was ready: exit=0"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
 DIGESTED_MAX_BYTES = 256 << 20  # of a larger file its size and time
 CODE = (
-    *(
-        ".jar",
-        ".war",
-        ".java",
-        ".py",
-        ".js",
-        ".mjs",
-        ".cjs",
-        ".ts",
-        ".go",
-        ".rb",
-        ".php",
-        ".pl",
-        ".lua",
-        ".sh",
-    ),
+    ".jar",
+    ".war",
+    ".java",
+    ".py",
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".go",
+    ".rb",
+    ".php",
+    ".pl",
+    ".lua",
+    ".sh",
     ".dll",
 )
 CLASS_PATHS = ("-cp", "-classpath", "--class-path", "--module-path", "CLASSPATH")

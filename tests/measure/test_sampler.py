@@ -394,7 +394,7 @@ def test_one_that_ended_since_they_were_looked_for_or_between_two_looks_ends_no_
 def test_parent_is_read_before_its_child_also_when_numbers_have_begun_anew(monkeypatch):
     read = []
     texts = {"1": stat(1, 0, 0.0), "7": stat(7, 9, 0.0).replace(b" 7 0", b" 99 0"), "9": stat(9, 1, 0.0)}
-    monkeypatch.setattr(kernel_counts, "_names_in", lambda _: list(texts))
+    monkeypatch.setattr(kernel_counts, "names_in", lambda _: list(texts))
     monkeypatch.setattr(
         kernel_counts, "_read_file", lambda path: read.append(path.split("/")[2]) or texts.get(read[-1], b"")
     )
