@@ -18,6 +18,7 @@ from kvstudy.analyse.rates import runs_with_rate_outcome
 from kvstudy.analyse.validity import OUTSIDE
 from kvstudy.hosts.process import wait_until
 from kvstudy.measure.pinning import pinning
+from kvstudy.measure.verdict_line import failed_checks
 from kvstudy.project import loadgen_binary
 from kvstudy.record.run_folder import sealed_runs
 from kvstudy.record.verification import verify
@@ -77,7 +78,8 @@ def test_a_rate_so_high_that_the_warm_up_lasts_to_the_end_is_measured_and_not_he
     path = project.experiment(duration="2s", warm_up="1500ms", connections=1, rate=400_000)
     for attempt in range(ATTEMPTS):
         code, _, err = project.finished(project.kvstudy("run", path, "--label", f"attempt-{attempt}"))
-        assert code == 0 and "completed, but invalid: rate_held: rate not held: " in err, err
+        assert code == 0 and ": completed, but invalid: " in err, err
+        assert failed_checks(sealed_runs(project.raw)[-1])["rate_held"].startswith("rate not held: "), err
         tables.rebuild([project.raw], project.root / "data" / "tidy", progress=False)
         found = tables.load(project.root / "data" / "tidy")
         run = found.runs.iloc[-1]
