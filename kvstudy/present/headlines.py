@@ -434,6 +434,14 @@ def _parts(shares: pd.DataFrame, of: Place) -> list[Bar]:
     ]
 
 
+def _counted_launches(launches: int, own: int, is_beside: bool) -> str:
+    """``is_beside``: the reader has measured, so whose they are is said."""
+    counted = f"{words.counted(launches, 'launch')} of duets"
+    if 0 < own < launches:
+        return f"{counted}, {own} yours"
+    return f"{claim_text.YOURS if own else claim_text.REFERENCE}: {counted}" if is_beside else counted
+
+
 @_card("06-before-after", "Did a change help?", _of_service, beside=True)
 def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()):
     standing = options.standing(tables, reference)
@@ -449,10 +457,10 @@ def _change(tables: Tables, reference: Tables | None, duets: Sequence[Duet] = ()
     asked = standing.tables.select(
         experiment=sorted({claim.subject.experiment for claim in every}), profiled=False
     )
-    launches = options.count_launches(standing, duets)
+    launches, of_own = options.count_launches(standing, duets)
     doubts = [
         f"{len(decided)} of {len(every)} decided",
-        *([f"{words.counted(launches, 'launch')} of duets"] if launches else []),
+        *([_counted_launches(launches, of_own, reference is not None)] if launches else []),
         *_findable(every),
         *_left_open(less),
     ]
@@ -561,15 +569,16 @@ def _tail(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ())
         [] if causes else ["no cause is proven" if held_off else "nothing was held off: no cause is proven"]
     )
     less = [name for name, of in ((CAUSES, of_cause), (tail.EXPERIMENT, of_links)) if of is reference]
-    shown = of_links.select(
-        experiment=tail.EXPERIMENT,
-        workload=tail.WORKLOAD,
-        offered_rate_rps=kinds[0].subject.offered_rate_rps,
-        profiled=False,
+    asked = (
+        of_cause.select(experiment=first.subject.experiment, profiled=False)
+        if causes
+        else of_links.select(
+            experiment=tail.EXPERIMENT,
+            workload=tail.WORKLOAD,
+            offered_rate_rps=kinds[0].subject.offered_rate_rps,
+            profiled=False,
+        )
     )
-    asked = of_cause.select(experiment=first.subject.experiment, profiled=False) if causes else shown
-    if reference is not None and _whose(shown) != _whose(asked):
-        of += f", {_whose(shown)}"
     return _CardContent(answer, of, bars, [*doubts, *_left_open(less)], asked)
 
 

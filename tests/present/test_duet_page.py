@@ -311,6 +311,8 @@ def test_the_chart_of_options_says_whose_each_line_is_where_they_are_of_both(roo
     assert {name.rpartition(" ")[2] for name in names if name.startswith("wal")} == {"(reference)"}
     table = summary.options(rows)
     assert "duet of 6 launches, yours" in set(table["runs"])
+    cards = headlines.index(empty_tables(), None, options.measured_duets()).cards
+    assert "12 launches of duets, 6 yours" in next(card.sure for card in cards if "06" in card.page)
 
 
 def test_every_duet_can_be_chosen_in_the_first_chart(root, make):

@@ -116,10 +116,12 @@ def tallied(found: Standing, duets: Sequence[Duet] = ()) -> Tally:
     return tally(_compared(found, duets))
 
 
-def count_launches(found: Standing, duets: Sequence[Duet] = ()) -> int:
-    """Of every duet of an option that answers something, or leaves it open, each once."""
+def count_launches(found: Standing, duets: Sequence[Duet] = ()) -> tuple[int, int]:
+    """Of every duet of an option that answers something, or leaves it open, each once; and how many of these
+    are the reader's own."""
     compared = _compared(found, duets)
-    return _launches(compared[~of_sizes(compared)])
+    of_options = compared[~of_sizes(compared)]
+    return _launches(of_options), _launches(of_options[of_options["is_own"].astype(bool)])
 
 
 def whose(found: Standing, duets: Sequence[Duet], experiment: str) -> set[bool]:
