@@ -117,6 +117,18 @@ def test_the_title_asserts_nothing_that_the_table_calls_cannot_tell():
     assert "rises" not in finding and "falls" not in finding
 
 
+def test_a_difference_that_is_none_beside_the_pages_other_comparisons_says_so():
+    """Its interval does not hold 1, and a reader would take *cannot tell* for a mistake."""
+    near = before_and_after(repeats=5)
+    seen = iter([1000.0, 1020.0, 980.0, 1010.0, 990.0]), iter([1030.0, 1050.0, 1009.0, 1040.0, 1020.0])
+    latency = {run.run_id: next(seen[run.label == "after"]) for run in near.runs.itertuples()}
+    found = replace(
+        near, percentiles=near.percentiles.assign(latency_us=near.percentiles["run_id"].map(latency))
+    )
+    finding = percentile_spectrum(found, "label", order=("before", "after")).layout.meta["finding"]
+    assert finding.endswith("cannot tell at 5 % for the whole page"), finding
+
+
 def test_of_several_pairs_the_title_tells_the_largest_that_is_decided():
     both = sample_tables(rates=(1000.0, 4000.0), connections=(4,), repeats=5, profiled=False)
     slow, wild = (
@@ -194,7 +206,7 @@ def test_the_title_says_nothing_good_of_a_side_that_lost_runs_although_these_hav
     (word,) = comparisons(found, "label", "before", "after", (99.0,)).query("measure == 'p99'")["word"]
     meta = percentile_spectrum(found, "label", order=("before", "after")).layout.meta
     assert (word == "faster") == ("against" in meta["finding"]) == told, (word, meta["finding"])
-    assert ("cannot tell" in meta["finding"]) == (not told)
+    assert ("cannot tell, since a side lost a larger share of its runs" in meta["finding"]) == (not told)
     assert ("6 of 24 runs are invalid" in meta["drawn"]) == (not told)
 
 

@@ -61,9 +61,9 @@ class Ends:
     chosen_from: int = 1
 
 
-def between_ends(ends: Sequence[Ends], part: float = 1.0) -> list[tuple[Pair, str]]:
-    """Of each its ratio and word; the words share what a chart has of the page's error. ``part``: of the
-    tables that the runs are from."""
+def between_ends(ends: Sequence[Ends], part: float = 1.0) -> list[tuple[Pair, str, str]]:
+    """Of each its ratio, its word, and what keeps that at *cannot tell*; the words share what a chart has of
+    the page's error. ``part``: of the tables that the runs are from."""
     found = [pair(one.before_us, one.after_us, resolution=RESOLUTION_US) for one in ends]
     said = families.words_of_extremes(
         found,
@@ -71,7 +71,7 @@ def between_ends(ends: Sequence[Ends], part: float = 1.0) -> list[tuple[Pair, st
         [one.invalid for one in ends],
         families.CHART * part,
     )
-    return list(zip(found, said, strict=True))
+    return [(one, word, why) for one, (word, why) in zip(found, said, strict=True)]
 
 
 def compared_sides(tables: Tables, factor: str, before, after, percentiles: Sequence[float]) -> pd.DataFrame:

@@ -80,9 +80,9 @@ def words_of_extremes(
     chosen_from: Sequence[int],
     outcomes: Sequence[tuple[int, int, int, int]],
     share: float = WHOLE,
-) -> list[str]:
-    """Words of latencies for pairs that were chosen, each from so many, because they differ most: each p is
-    corrected for the others that it was chosen from (Bonferroni), before the family is. Nothing is chosen
-    for being the same, so of that nothing is corrected."""
+) -> list[tuple[str, str]]:
+    """``with_reasons`` of latencies, for pairs that were chosen, each from so many, because they differ most:
+    each p is corrected for the others that it was chosen from (Bonferroni), before the family is. Nothing is
+    chosen for being the same, so of that nothing is corrected."""
     chosen = [replace(one, p=min(1.0, one.p * count)) for one, count in zip(pairs, chosen_from, strict=True)]
-    return words(chosen, ["lower"] * len(pairs), outcomes, share)
+    return with_reasons(chosen, ["lower"] * len(pairs), outcomes, share)

@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 
 from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.answers.factors import Ends, between_ends
-from kvstudy.analyse.comparison.words import DIFFERENT, MIN_RUNS, SAME
+from kvstudy.analyse.comparison.pairs import Pair
+from kvstudy.analyse.comparison.words import DIFFERENT, LOST_MORE, SAME, TOO_FEW
 from kvstudy.analyse.configuration import comparison_key, lost_runs
 from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
 from kvstudy.present import theme, words
@@ -460,8 +461,8 @@ def _rises(
         if not places:
             return ""
         chosen = next((place for place in places if found[place][1] in DIFFERENT), places[0])
-        result, word = found[chosen]
-        moves = _moves(name, pairs[chosen], result, word, colour_by)
+        _, word, _ = found[chosen]
+        moves = _moves(name, pairs[chosen], *found[chosen], colour_by)
         return f"{pairs[chosen][0]['hover_title']}: {moves}{_of_how_many(len(places), word)}"
 
     every = range(len(pairs))
@@ -505,22 +506,29 @@ def _distance(pair: tuple[pd.Series, pd.Series]) -> float:
     return abs(np.log(pair[1]["latency_us"] / pair[0]["latency_us"]))
 
 
-def _moves(name: str, pair: tuple[pd.Series, pd.Series], result, word: str, colour_by: str) -> str:
+def _moves(
+    name: str, pair: tuple[pd.Series, pd.Series], result: Pair, word: str, why: str, colour_by: str
+) -> str:
     before, after = (
         f"{words.latency(end['latency_us'])} ({words.value(colour_by, end['colour'])})" for end in pair
     )
     ratio = f"{words.times(result.ratio)}{words.interval(result.low, result.high, words.times)}"
     if word not in DIFFERENT:
-        few = (
-            f" from {result.runs_before} and {result.runs_after} runs"
-            if min(result.runs_before, result.runs_after) < MIN_RUNS
-            else ""
-        )
-        within = f" within {100 * result.same_within:.3g} %" if word == SAME else ""
-        return f"{name} has medians {before} and {after}, {ratio}: {word}{within}{few}"
+        return f"{name} has medians {before} and {after}, {ratio}: {word}{_more(result, word, why)}"
     if isinstance(pair[0]["colour"], str):
         return f"{name} is {before} against {after}, {ratio}"
     return f"{name} {'rises' if result.ratio >= 1 else 'falls'} from {before} to {after}, {ratio}"
+
+
+def _more(result: Pair, word: str, why: str) -> str:
+    """How alike *the same* is, or why it is *cannot tell* where the interval does not show that."""
+    if word == SAME:
+        return f" within {100 * result.same_within:.3g} %"
+    if why == TOO_FEW:
+        return f" from {result.runs_before} and {result.runs_after} runs"
+    if why == LOST_MORE:
+        return f", since {why}"
+    return "" if result.low <= 1 <= result.high else " at 5 % for the whole page"
 
 
 def _of_how_many(pairs: int, word: str) -> str:

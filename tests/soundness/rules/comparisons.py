@@ -342,7 +342,9 @@ def false_titles(generator: np.random.Generator, trials: int) -> int:
     for _ in range(trials):
         lines = 1e4 * np.exp(0.1 * generator.standard_normal((LINES, RUNS)))
         lines = lines[np.argsort(np.median(lines, axis=1))]
-        ((_, word),) = between_ends([Ends(lines[0], lines[-1], (0, RUNS, 0, RUNS), LINES * (LINES - 1) // 2)])
+        ((_, word, _),) = between_ends(
+            [Ends(lines[0], lines[-1], (0, RUNS, 0, RUNS), LINES * (LINES - 1) // 2)]
+        )
         wrong += word in DIFFERENT
     return wrong
 
