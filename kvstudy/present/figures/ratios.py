@@ -366,9 +366,10 @@ def _extreme(compared: pd.DataFrame, of: str = "") -> str:
         return ""
     row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]
     option = f"{row['after_name']}, " if "after_name" in row else ""
+    interval = words.interval(row["low"], row["high"], words.times)
     return (
-        f"; the largest decided{of}: {option}{row['workload']} {row['measure']} {words.times(row['ratio'])} "
-        f"[{words.times(row['low'])}, {words.times(row['high'])}]"
+        f"; the largest decided{of}: {option}{row['workload']} {row['measure']} {words.times(row['ratio'])}"
+        f"{interval}"
     )
 
 
