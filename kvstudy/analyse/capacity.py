@@ -85,16 +85,21 @@ class RatesChosen:
     @property
     def undecided(self) -> int:
         """Combinations with too few runs at a rate."""
-        return int((self.points["fewest"] < MIN_RUNS).sum())
+        return len(self.points) - len(self._decided)
+
+    @property
+    def _decided(self) -> pd.DataFrame:
+        return self.points[self.points["fewest"] >= MIN_RUNS]
 
     @property
     def lost(self) -> pd.DataFrame:
-        """The points that met a rate which they did not hold, the lowest such rate first."""
-        return self.points.dropna(subset=["saturation_rps"]).sort_values("saturation_rps", kind="stable")
+        """The decided points that met a rate which they did not hold, the lowest such rate first."""
+        return self._decided.dropna(subset=["saturation_rps"]).sort_values("saturation_rps", kind="stable")
 
     @property
     def highest_held_rps(self) -> float:
-        return float(self.points["highest_held_rps"].max())
+        """Of the decided points."""
+        return float(self._decided["highest_held_rps"].max())
 
 
 def searches(trials: Tables) -> list[Search]:

@@ -142,11 +142,27 @@ def test_where_every_rate_was_held_none_is_called_too_much():
 
 
 def test_a_rate_that_was_not_held_is_too_much_and_the_highest_held_is_named():
-    sentence = answer_text(sample_tables(profiled=False), NOTHING)
+    sentence = answer_text(sample_tables(profiled=False, repeats=5), NOTHING)
     assert (
         "the highest that was held is 4 000 r/s; 4 of 4 combinations" in sentence
         and "met one that is too much, the lowest 16 000 r/s by " in sentence
     )
+
+
+def test_of_single_runs_no_rate_is_called_held_or_too_much():
+    """As the table below the answer, and the findings: one run at a rate decides nothing."""
+    few = sample_tables(profiled=False, repeats=1)
+    assert answer_text(few, NOTHING) == (
+        "**Found:** of the rates chosen beforehand in `sample` cannot tell which are held: "
+        "fewer than 5 runs at a rate in each of 4 combinations of workload, connections and options."
+    )
+    tables = sample_tables(profiled=False, repeats=5)
+    runs = tables.runs
+    enough = (runs["connections"] == 4) & (runs["offered_rate_rps"] == 1000)
+    single = (runs["connections"] == 1) & (runs["repeat"] == 1)
+    sentence = answer_text(tables.only(runs.loc[enough | single, "run_id"]), NOTHING)
+    assert "at most 1 000 r/s, none was too much: each of 2 combinations" in sentence
+    assert "fewer than 5 runs at a rate, too few to be sure, are in 2 of 4" in sentence
 
 
 def test_trials_of_a_search_are_no_rates_chosen_beforehand():
