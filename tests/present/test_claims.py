@@ -81,6 +81,7 @@ def answered(**changes) -> pd.DataFrame:
         "low": 1.5,
         "high": 2.0,
         "word": "slower",
+        "same_within": 0.05,
         "runs_before": 11,
         "why": "",
         "is_own": False,
@@ -317,6 +318,24 @@ def test_a_trial_counts_for_the_study_as_it_did_for_the_search_whatever_its_chec
     )
     drifted = replace(drifted, runs=drifted.runs.assign(verdict="FAIL"))
     assert verdict(reports, drifted, "r1-put-stable") == verdicts.REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("claim", "word", "found"),
+    [
+        ("r5-unique-get", "the same", verdicts.CANNOT_TELL),  # 0.96 lies within 5 % itself
+        ("r5-unique-get", "slower", verdicts.REPRODUCED),
+        ("r5-unique-get", "faster", verdicts.NOT_REPRODUCED),
+        ("r5-repeated-get-c1", "the same", verdicts.NOT_REPRODUCED),  # 1.34 does not
+    ],
+)
+def test_the_same_within_a_margin_does_not_contradict_a_ratio_within_it(reports, claim, word, found):
+    (row,) = (one for one in reports.claims.itertuples() if one.claim == claim)
+    ours = Measured(1.0, 0.97, 1.03, 12, word, same_within=0.05, fewest=6)
+    assert verdicts.verdict(row, rules.RULES[claim], ours) == found
+    if word == "the same":
+        narrow = replace(ours, same_within=0.02)
+        assert verdicts.verdict(row, rules.RULES[claim], narrow) == verdicts.NOT_REPRODUCED
 
 
 def test_a_ratio_needs_runs_enough_to_tell(reports):

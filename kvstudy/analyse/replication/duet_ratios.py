@@ -36,6 +36,7 @@ def measured_by_duet(asked: DuetQuestion, rows: pd.DataFrame) -> Measured | None
         float(row["high"]),
         launches,
         row["word"],
+        same_within=row["same_within"],
         fewest=launches,
         by_duet=asked.experiment,
         is_own=bool(row["is_own"]),

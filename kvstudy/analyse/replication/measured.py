@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kvstudy.analyse.claim import Claim
-from kvstudy.analyse.comparison.words import MIN_RUNS
+from kvstudy.analyse.comparison.words import MIN_RUNS, SAME_WITHIN
 from kvstudy.analyse.tables import Tables
 
 HIGHER, LOWER = "higher", "lower"  # what is worse: of a latency, of a rate
@@ -14,8 +14,9 @@ HIGHER, LOWER = "higher", "lower"  # what is worse: of a latency, of a rate
 @dataclass(frozen=True)
 class Measured:
     """Our number for a claim, in the claim's unit, with its interval over ``runs`` runs; ``word``: of ratios
-    that of the comparison, of numbers *cannot tell* where they are not of what was asked; ``fewest``: the
-    runs of the side that has fewer, where there are two; ``mixed``: why its runs share no median.
+    that of the comparison, of numbers *cannot tell* where they are not of what was asked; ``same_within``:
+    what *the same* leaves open, 0.05 is 5 %; ``fewest``: the runs of the side that has fewer, where there are
+    two; ``mixed``: why its runs share no median.
 
     ``trials``: of a search, whose interval knows how few they are; ``knee``: what it found, where the number
     is that. ``at_rates_rps``: of a share, at which rates it was measured in the place of the report's own.
@@ -31,6 +32,7 @@ class Measured:
     high: float
     runs: int
     word: str | None = None
+    same_within: float = SAME_WITHIN
     fewest: int | None = None
     trials: bool = False
     mixed: str = ""

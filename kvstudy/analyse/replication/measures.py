@@ -78,6 +78,7 @@ def _compared(rows: pd.DataFrame, measure: str) -> Measured | None:
         row["high"],
         int(row["runs_before"] + row["runs_after"]),
         row["word"],
+        same_within=row["same_within"],
         fewest=fewest,
         mixed=mixed,
         flattered=_flattered(row),

@@ -14,8 +14,8 @@ what is claimed (``rules`` has one for each claim):
     proportion  of two rates of one machine: as number, within a factor of √2
     held        a rate was held if the median achieved rate, with its whole interval, is 99 % of it; "not
                 held" the other way round
-    ratio       the comparison over runs says the same word, faster or slower; "faster": it says faster,
-                whatever the number
+    ratio       the comparison over runs says the same word, faster or slower; *the same within X %* tells
+                nothing of a ratio that is no farther from 1; "faster": it says faster, whatever the number
     unchanged   the interval of the ratio lies within 10 % of 1, and no side lost a larger share of its runs
     at least    ours, with its whole interval, is no less
     hardly any  ours, with its whole interval, is under one percent
@@ -32,7 +32,7 @@ import math
 
 import pandas as pd
 
-from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SLOWER
+from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, MIN_RUNS, SAME, SLOWER
 from kvstudy.analyse.published import Published
 from kvstudy.analyse.replication.duet_ratios import measured_by_duet
 from kvstudy.analyse.replication.measured import Measured, Rule
@@ -164,9 +164,10 @@ def verdict(claim, rule: Rule | None, measured: Measured | None) -> str:
         high = math.inf
     if rule.kind in ("ratio", "faster"):
         wanted = SLOWER if rule.kind == "ratio" and claim.value < 1 else FASTER
+        is_within = rule.kind == "ratio" and abs(math.log(claim.value)) <= math.log1p(measured.same_within)
         return (
             CANNOT_TELL
-            if measured.word == CANNOT_TELL
+            if measured.word == CANNOT_TELL or (measured.word == SAME and is_within)
             else REPRODUCED
             if measured.word == wanted
             else NOT_REPRODUCED
