@@ -68,7 +68,7 @@ LONGER = $(filter-out $(RUNS),$(sort $(REPORTS) $(DUETS) $(BESIDE_WRK2) $(GROWTH
   $(patsubst %,experiments/%.yaml,gc grid handler noise saturation tail-intervention)))
 
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
-reproduce: setup ## build, measure the main table and six duets (quick: 20 to 28 min), write the HTML study; resumes when interrupted
+reproduce: setup ## build, measure the main table and six duets (quick: 18 to 28 min), write the HTML study; resumes when interrupted
 	@$(KVSTUDY) plan $(RUNS) $(addprefix --duets ,$(DUETS)) --preset $(PRESET) --total
 	$(KVSTUDY) build
 	@status=0; \
@@ -294,8 +294,8 @@ violations: build ## real runs made to break each rule of validity: does each ch
 bench-analysis: setup ## 1 000 and 10 000 run folders to tables, ten more, and all figures, time and memory beside the goals (links to the sealed runs that are there)
 	$(BIN)/python tests/bench/analysis.py
 
-bench-scaling: build ## a plan of 10 000 runs, a scheduler with 100 idle workers, 100 results made one (under 3 min); writes docs/scaling.md
-	$(BIN)/python tests/bench/scaling.py --write docs/scaling.md
+bench-scaling: build ## a plan of 10 000 runs, a scheduler with 100 idle workers, 100 results made one (under 3 min); writes docs/results/2026-11-25-scaling.md
+	$(BIN)/python tests/bench/scaling.py --write docs/results/2026-11-25-scaling.md
 
 .PHONY: bench-hosts
 bench-hosts: build ## what hosts cost beside goals: when generators begin, how soon the first launch is, an idle worker, one host through Dask (root, about 20 min, quiet; ROUNDS=10); ONLY=one: that alone

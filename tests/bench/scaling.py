@@ -1,6 +1,6 @@
 """What many hosts, requests and runs cost what is not measured itself: `make bench-scaling`.
 
-    python tests/bench/scaling.py [--runs 10000] [--workers 100] [--parts 100] [--write docs/scaling.md]
+    python tests/bench/scaling.py [--runs 10000] [--workers 100] [--parts 100] [--write PAGE.md]
 
     plan      runs of one experiment in their order: time and memory of a run
     workers   a scheduler with so many idle workers: its share of a core and its memory, and a beat to each
