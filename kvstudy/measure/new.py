@@ -263,13 +263,20 @@ def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None, log: Path) -
                 f"{method} {target} answered {status}: {content[:100].decode(errors='replace')!r}",
                 "one that only reads is tried with --get /path"
                 if method == "PUT" and status in NO_PUT
-                else f"look into its log{f': {log}' if log.is_file() else ''}"
+                else _where_to_look(status, spec, log)
                 if status >= 500
                 else _what_to_write(method, status, get),
             )
         yield f"{method} {target}: {status}"
     if get is None and content != value:
         yield "GET gives back something else than PUT wrote: write verify: false, if that is as it should be"
+
+
+def _where_to_look(status: int, spec: SubjectSpec, log: Path) -> str:
+    where = f": {log}" if log.is_file() else ""
+    if status == HTTPStatus.SERVICE_UNAVAILABLE and spec.command and not (spec.ready.line or spec.ready.http):
+        return f"if it still starts, say when it is ready: --ready /path; its log{where}"
+    return f"look into its log{where}"
 
 
 def _tell_death(live: LiveSubject, doing: str) -> None:

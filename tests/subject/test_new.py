@@ -83,6 +83,10 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
             ["--command", "{python} {foreign} {{port}} {{dir}} answers-500"],
             "PUT /k000000000000001 answered 500: ''",
         ),
+        (
+            ["--command", "{python} {foreign} {{port}} {{dir}} answers-503"],
+            "  if it still starts, say when it is ready: --ready /path; its log: ",
+        ),
         (["--command", "{python} {foreign} {{port}} {{dir}} daemonise"], "keeps it in the foreground"),
         (
             ["--command", "{python} {foreign} {{port}} {{dir}} dies-when-asked"],
@@ -102,6 +106,7 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
     ids=[
         "takes-no-put",
         "answers-500",
+        "still-starts",
         "daemonises",
         "dies-when-asked",
         "no-program",
