@@ -2,6 +2,7 @@ package kv.lsm.log;
 
 import kv.lsm.memory.Mapped;
 import kv.lsm.memory.Memory;
+import kv.lsm.memory.PartChecksums;
 
 /// Which bytes of a log are valid records.
 ///

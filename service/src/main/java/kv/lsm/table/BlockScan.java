@@ -1,26 +1,25 @@
 package kv.lsm.table;
 
 import java.io.IOException;
-import java.util.zip.CRC32C;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
 import kv.lsm.memory.Memory;
+import kv.lsm.memory.PartChecksums;
 
 /// Finds the data blocks of a table whose index is lost.
 ///
-/// At each multiple of 64 bytes it looks for a payload that fits itself and is followed by its checksum. A
-/// plain payload tells its length; a compressed one tells the length of what it holds, so that every end up to
-/// [#COMPRESSED_BYTES_MAX] has to be tried.
+/// At each multiple of 64 bytes it looks for a payload that tells where it ends and is followed by its checksum
+/// there. A plain payload ends with its last entry, a compressed one where what it holds is complete.
 final class BlockScan implements AutoCloseable {
-    /// Larger compressed blocks hold one large value and are not found.
-    private static final int COMPRESSED_BYTES_MAX = 256 << 10;
-    private static final int ENTRIES_MAX = 1 << 16;
+    /// Of what may be a longer payload, [PartChecksums] tells the checksum: at most places there is none.
+    private static final int SHORT_BYTES = 16 << 10;
 
     private final long mapped;
     private final long dataEnd;
     private final boolean endKnown;
     private final BlockBuffer buffer;
+    private final PartChecksums parts;
     private long next;
     private long start;
     private long gapBytes;
@@ -35,6 +34,7 @@ final class BlockScan implements AutoCloseable {
                 ? Math.min(SSTableFormat.readFooter(mapped + footer).indexOffset(), file.bytes())
                 : file.bytes();
         buffer = new BlockBuffer(allocator);
+        parts = new PartChecksums(mapped, file.bytes());
     }
 
     /// Moves to the next readable block; false when there is none.
@@ -97,39 +97,29 @@ final class BlockScan implements AutoCloseable {
             return -1;
         }
         long bytes = DataBlock.entryEnd(last) - block;
-        return bytes > entriesAt
-                        && bytes <= left
-                        && checksumFits(block, bytes)
-                        && DataBlock.problem(block, bytes) == null
+        return bytes > entriesAt && bytes <= left && checksumFits(at, bytes) && DataBlock.problem(block, bytes) == null
                 ? bytes
                 : -1;
     }
 
-    private static boolean checksumFits(long block, long bytes) {
-        return Memory.getInt(block + bytes) == Checksum.of(block, bytes);
+    private boolean checksumFits(long at, long bytes) {
+        int checksum = bytes <= SHORT_BYTES ? Checksum.of(mapped + at, bytes) : parts.of(at, at + bytes);
+        return Memory.getInt(mapped + at + bytes) == checksum;
     }
 
     /// As [#plainAt]; leaves the plain payload in the buffer.
     private long compressedAt(long at) {
-        long left = Math.min(dataEnd - at - SSTableFormat.BLOCK_TRAILER_BYTES, COMPRESSED_BYTES_MAX);
         long block = mapped + at;
-        int plainLength = left < SSTableFormat.PLAIN_LENGTH_BYTES ? -1 : BlockCompressor.plainLength(block, left);
-        if (plainLength < DataBlock.COUNT_BYTES + DataBlock.ENTRY_HEADER_BYTES || plainLength > ENTRIES_MAX * 256) {
+        long bytes = CompressedPayload.bytes(block, dataEnd - at - SSTableFormat.BLOCK_TRAILER_BYTES);
+        if (bytes < 0 || !checksumFits(at, bytes)) {
             return -1;
         }
-        CRC32C crc = new CRC32C();
-        for (long bytes = 0; bytes < Math.min(left, plainLength + (long) SSTableFormat.PLAIN_LENGTH_BYTES); ) {
-            crc.update(Memory.getByte(block + bytes++));
-            if (Memory.getInt(block + bytes) == (int) crc.getValue() && bytes > SSTableFormat.PLAIN_LENGTH_BYTES) {
-                long plain = buffer.plainRoom(plainLength);
-                if (BlockCompressor.decompress(block, bytes, plain, plainLength)
-                        && DataBlock.problem(plain, plainLength) == null) {
-                    payload = plain;
-                    return bytes;
-                }
-            }
-        }
-        return -1;
+        int plainLength = BlockCompressor.plainLength(block, bytes);
+        payload = buffer.plainRoom(plainLength);
+        return BlockCompressor.decompress(block, bytes, payload, plainLength)
+                        && DataBlock.problem(payload, plainLength) == null
+                ? bytes
+                : -1;
     }
 
     @Override

@@ -1,11 +1,10 @@
-package kv.lsm.log;
+package kv.lsm.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.SplittableRandom;
-import kv.lsm.memory.Checksum;
 import org.junit.jupiter.api.Test;
 
 class PartChecksumsTest {
