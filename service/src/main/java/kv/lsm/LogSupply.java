@@ -31,7 +31,8 @@ final class LogSupply {
         standardBytes = logBytes(files.options().memtableBytes());
     }
 
-    private static long logBytes(long contentBytes) {
+    /// Of the file of a log with so many bytes of records.
+    static long logBytes(long contentBytes) {
         long bytes = WriteAheadLogFormat.HEADER_BYTES + contentBytes + WriteAheadLogFormat.recordBytes(0, 0);
         return (bytes + Allocator.PAGE_BYTES - 1) & -Allocator.PAGE_BYTES;
     }

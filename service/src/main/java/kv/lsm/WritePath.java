@@ -120,6 +120,7 @@ final class WritePath {
     /// As [#begin], of several writes that are one; waits where writers have to.
     PendingWrite begin(WriteBatch batch) {
         long bytes = WriteAheadLogFormat.batchBytes(batch.writes());
+        requireFitsLog(bytes);
         slowDown(bytes, true);
         PendingWrite begun;
         lock.lock();
@@ -135,6 +136,14 @@ final class WritePath {
             counters.walBytes.add(bytes);
         }
         return begun;
+    }
+
+    /// Tens of millions of short keys take many times their own bytes.
+    static void requireFitsLog(long batchBytes) {
+        if (batchBytes > WriteAheadLogFormat.BATCH_BYTES_MAX) {
+            throw new IllegalArgumentException("batch too long for a write-ahead log: bytes_in_log=" + batchBytes
+                    + ", max=" + WriteAheadLogFormat.BATCH_BYTES_MAX);
+        }
     }
 
     /// Under the lock.

@@ -13,6 +13,7 @@ import java.util.SplittableRandom;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import kv.lsm.disk.FaultyDisk;
+import kv.lsm.log.WriteAheadLogFormat;
 import kv.lsm.memory.Allocator;
 import kv.lsm.memory.Checksum;
 import org.junit.jupiter.api.DynamicTest;
@@ -273,5 +274,20 @@ class BatchAtomicityTest {
         try (Store old = LsmStore.open(options(WalMode.OS), killed, new Allocator())) {
             assertThat(old.get(key(1))).isEqualTo(value(1));
         }
+    }
+
+    /// Of tens of millions of short keys, whose records take up to sixteen times their bytes: neither its length nor
+    /// places in its log would fit their numbers.
+    @Test
+    void aBatchThatNoLogCanHoldIsRefused() {
+        long max = WriteAheadLogFormat.BATCH_BYTES_MAX;
+        assertThat(LogSupply.logBytes(max)).isLessThan(Integer.MAX_VALUE);
+        assertThat(WriteAheadLogFormat.recordBytes(StoreOptions.KEY_BYTES_MAX, StoreOptions.VALUE_BYTES_MAX))
+                .as("what one write may hold")
+                .isLessThan(max);
+        WritePath.requireFitsLog(max);
+        assertThatThrownBy(() -> WritePath.requireFitsLog(max + 1))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("batch too long");
     }
 }

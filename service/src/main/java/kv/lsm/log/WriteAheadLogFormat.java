@@ -191,6 +191,9 @@ public final class WriteAheadLogFormat {
     /// Of the record that begins a batch: number and bytes of the records that follow.
     private static final int BATCH_CONTENT_BYTES = 8;
     public static final int BATCH_HEADER_BYTES = 24;
+    /// Of a batch: a log with the largest one is shorter than 2 GiB, whole pages as it is, with its header and the
+    /// record of an orderly close.
+    public static final long BATCH_BYTES_MAX = (1L << 31) - 3 * 4096;
     private static final int BATCH_RECORDS_AT = 14;
     private static final int BATCH_BYTES_AT = 18;
 
