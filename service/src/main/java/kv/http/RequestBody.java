@@ -10,8 +10,9 @@ import java.util.Arrays;
 /// 5 ;ext CRLF hello CRLF   0 CRLF   trailers CRLF   CRLF
 /// ```
 ///
-/// Lines of the framing end in CR LF and nothing else: a proxy that takes a bare LF for a part of an extension,
-/// where we took it for a line's end, would see other requests in the same bytes.
+/// Lines of the framing end in CR LF and nothing else, nothing but an extension stands behind a size, and trailers
+/// are headers: a proxy that takes a bare LF for a part of an extension, where we took it for a line's end, would
+/// see other requests in the same bytes.
 ///
 /// What is kept grows with what arrived, never with what the head promised, and is taken from a [MemoryBudget].
 final class RequestBody {
@@ -25,12 +26,14 @@ final class RequestBody {
 
     private enum State {
         SIZE,
+        SIZE_SPACE,
         EXTENSION,
         SIZE_LF,
         DATA,
         DATA_CR,
         DATA_LF,
         TRAILER_START,
+        TRAILER_NAME,
         TRAILER,
         TRAILER_LF,
         LAST_LF,
@@ -168,16 +171,27 @@ final class RequestBody {
                     return Result.MALFORMED;
                 } else if (c == '\r') {
                     state = State.SIZE_LF;
-                } else if (c == ';' || c == ' ' || c == '\t') {
+                } else if (c == ';') {
                     state = State.EXTENSION;
+                } else if (c == ' ' || c == '\t') {
+                    state = State.SIZE_SPACE;
                 } else {
+                    return Result.MALFORMED;
+                }
+            }
+            case SIZE_SPACE -> {
+                if (c == '\r') {
+                    state = State.SIZE_LF;
+                } else if (c == ';') {
+                    state = State.EXTENSION;
+                } else if (c != ' ' && c != '\t') {
                     return Result.MALFORMED;
                 }
             }
             case EXTENSION -> {
                 if (c == '\r') {
                     state = State.SIZE_LF;
-                } else if (c == '\n') {
+                } else if (isRefused(c)) {
                     return Result.MALFORMED;
                 }
             }
@@ -199,12 +213,20 @@ final class RequestBody {
                 }
                 state = State.SIZE;
             }
-            case TRAILER_START, TRAILER -> {
-                if (c == '\n') {
+            case TRAILER_START, TRAILER_NAME -> {
+                boolean ends = state == State.TRAILER_START && c == '\r';
+                boolean named = state == State.TRAILER_NAME && c == ':';
+                if (!ends && !named && !Ascii.isToken(c)) {
                     return Result.MALFORMED;
                 }
-                boolean ends = state == State.TRAILER_START && c == '\r';
-                state = ends ? State.LAST_LF : c == '\r' ? State.TRAILER_LF : State.TRAILER;
+                state = ends ? State.LAST_LF : named ? State.TRAILER : State.TRAILER_NAME;
+            }
+            case TRAILER -> {
+                if (c == '\r') {
+                    state = State.TRAILER_LF;
+                } else if (isRefused(c)) {
+                    return Result.MALFORMED;
+                }
             }
             case TRAILER_LF -> {
                 if (c != '\n') {
@@ -223,6 +245,11 @@ final class RequestBody {
         // one-byte chunks carry five bytes of framing each: allow for them, but not for endless extensions and
         // trailers
         return framingBytes > FRAMING_BYTES_MAX + 8 * bytesRead ? Result.MALFORMED : Result.MORE;
+    }
+
+    /// True for what a header may not hold either.
+    private static boolean isRefused(byte c) {
+        return Ascii.isControl(c) && c != '\t';
     }
 
     private void endOfSize() {

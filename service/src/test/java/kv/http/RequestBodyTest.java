@@ -100,7 +100,7 @@ class RequestBodyTest {
     @Test
     void chunkExtensionsAndTrailersAreIgnored() throws IOException {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
-                + "5;name=\"v\"\r\nhello\r\n0;last\r\nX-Trailer: 1\r\nContent-Length: 7\r\n\r\n"
+                + "3;name=\"v\"\r\nhel\r\n1 \t;b\r\nl\r\n1 \r\no\r\n0;last\r\nX-Trailer:\t1\r\nContent-Length: 7\r\n\r\n"
                 + get("/v0/entity?id=a"));
         assertThat(client.read().status()).isEqualTo(201);
         assertThat(client.read().text()).isEqualTo("hello");
@@ -120,6 +120,29 @@ class RequestBodyTest {
                 "5\r\nhello\r\n0\r\na: \rb\r\n\r\n"
             })
     void aLineOfTheFramingThatDoesNotEndInCrLfIs400AndEndsTheConnection(String body) throws IOException {
+        isRefused(body);
+    }
+
+    /// Who takes it for a part of the size, or for the next request, sees others than we do.
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "5 0\r\nhello\r\n0\r\n\r\n",
+                "5\t x\r\nhello\r\n0\r\n\r\n",
+                "5 hello\r\n0\r\n\r\n",
+                "5;a\u0000\r\nhello\r\n0\r\n\r\n",
+                "5\r\nhello\r\n0 GET\r\n\r\n",
+                "5\r\nhello\r\n0\r\nGET /v0/status HTTP/1.1\r\n\r\n",
+                "5\r\nhello\r\n0\r\n: b\r\n\r\n",
+                "5\r\nhello\r\n0\r\na : b\r\n\r\n",
+                "5\r\nhello\r\n0\r\n b\r\n\r\n",
+                "5\r\nhello\r\n0\r\na: \u0001\r\n\r\n"
+            })
+    void garbageBehindAChunkSizeAndTrailersThatAreNoHeadersAre400AndEndTheConnection(String body) throws IOException {
+        isRefused(body);
+    }
+
+    private void isRefused(String body) throws IOException {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body);
         assertThat(client.read().status()).isEqualTo(400);
         assertThat(client.isClosedByServer()).isTrue();
