@@ -14,6 +14,9 @@ import java.util.function.LongSupplier;
 /// | from the first to the last byte of an answer | `--answer-timeout-ms`  | closed     |
 /// | the client reads our end of the connection  | [#LINGER_MILLIS]       | closed     |
 ///
+/// The last begins anew with all that still comes, for as long as a request may take: a client that sends on through
+/// the rest of a refused body reads the answer only then, and would get a reset instead.
+///
 /// Beside that it keeps since when the client has moved less than [#STRIDE_BYTES] of a half request or of a
 /// half taken answer: a client that is slow but goes on begins a new stride again and again, one that is silent
 /// or sends drops does not.
@@ -145,7 +148,9 @@ final class Timeouts {
     /// @param nowMillis by the same clock
     Overdue overdue(long nowMillis, HttpOptions options) {
         if (lingeringBeganMillis != NOT_BEGUN) {
-            return nowMillis - lingeringBeganMillis > LINGER_MILLIS ? Overdue.CONNECTION : Overdue.NOTHING;
+            boolean isSilent = nowMillis - Math.max(lingeringBeganMillis, lastMoveMillis()) > LINGER_MILLIS;
+            long limitMillis = Math.max(LINGER_MILLIS, options.requestTimeoutMillis());
+            return isSilent || nowMillis - lingeringBeganMillis > limitMillis ? Overdue.CONNECTION : Overdue.NOTHING;
         }
         long answerBegan = answerBeganMillis;
         if (answerBegan != NOT_BEGUN && nowMillis - answerBegan > options.answerTimeoutMillis()

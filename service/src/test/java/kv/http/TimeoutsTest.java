@@ -99,4 +99,23 @@ class TimeoutsTest {
         timeouts.moved();
         assertThat(waits()).isTrue();
     }
+
+    /// It would get a reset instead of the answer that its body was refused.
+    @Test
+    void aClientThatSendsOnBehindTheLastAnswerHasAsMuchTimeAsARequest() {
+        HttpOptions options = HttpOptions.onFreePort();
+        timeouts.lingeringBegins();
+        at(1_000 + Timeouts.LINGER_MILLIS + 1);
+        assertThat(timeouts.overdue(nowMillis, options)).isEqualTo(Timeouts.Overdue.CONNECTION);
+        for (int millis = 0; millis < options.requestTimeoutMillis(); millis += 1_000) {
+            at(2_000 + millis);
+            timeouts.isMoving();
+            assertThat(timeouts.overdue(nowMillis, options)).isEqualTo(Timeouts.Overdue.NOTHING);
+            timeouts.moved();
+            assertThat(timeouts.overdue(nowMillis, options)).isEqualTo(Timeouts.Overdue.NOTHING);
+        }
+        at(1_000 + options.requestTimeoutMillis() + 1);
+        timeouts.moved();
+        assertThat(timeouts.overdue(nowMillis, options)).isEqualTo(Timeouts.Overdue.CONNECTION);
+    }
 }
