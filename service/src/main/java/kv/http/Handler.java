@@ -239,6 +239,7 @@ sealed interface Handler {
                 accepted.decrementAndGet();
                 return false;
             }
+            boolean started = false;
             try {
                 threads.execute(() -> {
                     running.acquireUninterruptibly();
@@ -249,10 +250,14 @@ sealed interface Handler {
                         running.release();
                     }
                 });
+                started = true;
                 return true;
             } catch (RejectedExecutionException e) {
-                accepted.decrementAndGet();
                 return false;
+            } finally {
+                if (!started) {
+                    accepted.decrementAndGet();
+                }
             }
         }
 

@@ -94,18 +94,28 @@ abstract class LingeringSession extends WritingSession {
             return;
         }
         closed = true;
-        resetIfHalfAnswered();
-        super.close();
-        release();
+        try {
+            resetIfHalfAnswered();
+            super.close();
+        } finally {
+            release();
+        }
     }
 
     @Override
     public final void handleException(Throwable e) {
+        try {
+            tell(e);
+        } finally { // a line for which there is no memory costs the line
+            close();
+        }
+    }
+
+    private void tell(Throwable e) {
         if (e instanceof IOException || e instanceof CancelledKeyException) {
             log.debug("connection lost: {}", e.toString());
         } else if (LOGGED.isDue()) { // a client that asks for a damaged range again and again does not fill the disk
             log.error("connection closed after an error: {}", getRemoteHost(), e);
         }
-        close();
     }
 }

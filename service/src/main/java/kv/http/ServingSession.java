@@ -102,7 +102,14 @@ abstract class ServingSession extends LingeringSession {
         } else {
             busy = true;
             server.router().handsOver(request);
-            if (!handler.tryRun(service, this::hasInputEnded)) {
+            boolean accepted = false;
+            try {
+                accepted = handler.tryRun(service, this::hasInputEnded);
+            } catch (Throwable e) { // no thread could be made, or no task: whoever closes the connection gives back
+                busy = false;
+                throw e;
+            }
+            if (!accepted) {
                 refusal = Answer.QUEUE_FULL;
             }
         }
@@ -116,17 +123,22 @@ abstract class ServingSession extends LingeringSession {
 
     /// Runs on a worker, without the lock until the answer is there.
     private void serveElsewhere() {
-        if (isReadForNobody()) {
-            return;
-        }
-        Output out = new Output(512);
-        if (server.router().tryAnswer(reader.request(), out, Patience.DISK)) {
-            giveAnswerFromElsewhere(out);
-            return;
-        }
-        server.router().handsOver(reader.request());
-        if (!server.stalledWrites().tryRun(this::serveStalled)) {
-            serveStalled();
+        Output out = null;
+        try {
+            if (isReadForNobody()) {
+                return;
+            }
+            out = new Output(512);
+            if (server.router().tryAnswer(reader.request(), out, Patience.DISK)) {
+                giveAnswerFromElsewhere(out);
+                return;
+            }
+            server.router().handsOver(reader.request());
+            if (!server.stalledWrites().tryRun(this::serveStalled)) {
+                serveStalled();
+            }
+        } catch (Throwable e) {
+            serviceFailed(e, out);
         }
     }
 
@@ -153,9 +165,27 @@ abstract class ServingSession extends LingeringSession {
     /// As [#serveElsewhere], on a thread that may wait for flush, compaction or the disk: it serves no other
     /// connection.
     private void serveStalled() {
-        Output out = new Output(512);
-        server.router().answer(reader.request(), out);
-        giveAnswerFromElsewhere(out);
+        Output out = null;
+        try {
+            out = new Output(512);
+            server.router().answer(reader.request(), out);
+            giveAnswerFromElsewhere(out);
+        } catch (Throwable e) {
+            serviceFailed(e, out);
+        }
+    }
+
+    /// Not even an answer that it failed could be made, as for want of memory. The thread, which serves others, too,
+    /// goes on.
+    ///
+    /// @param outOrNull may hold a range, which has its cursor and its memory
+    private synchronized void serviceFailed(Throwable e, Output outOrNull) {
+        busy = false;
+        endOfService();
+        if (outOrNull != null) {
+            outOrNull.backTo(0);
+        }
+        handleException(e);
     }
 
     private synchronized void giveAnswerFromElsewhere(Output out) {

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import kv.Eventually;
 import kv.lsm.StallCause;
@@ -67,6 +68,36 @@ class FailureTest {
                 assertThat(client.ask(put("/v0/entity?id=a", "two")).status()).isEqualTo(201);
                 assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo("two");
             }
+        }
+    }
+
+    /// As when there is no memory for the answer that it failed either. It is planted where the answer is counted.
+    @ParameterizedTest
+    @EnumSource(HttpOptions.HandlerKind.class)
+    void anErrorThatCannotBeAnsweredEndsItsConnectionAndKeepsNothing(HttpOptions.HandlerKind kind) throws IOException {
+        MemoryStore store = new MemoryStore();
+        HttpOptions options = HttpOptions.onFreePort()
+                .withHandler(kind, 2, 16)
+                .withOperations(Operations.DEFAULTS.withSlowRequestMillis(1));
+        try (TestServer server = new TestServer(store, options)) {
+            for (String request : REQUESTS) {
+                String what = kind + ": " + request.lines().findFirst().orElseThrow();
+                store.beforeEach = () -> LockSupport.parkNanos(2_000_000);
+                server.server.router().slowRequestsOrNull().lines = line -> {
+                    throw new OutOfMemoryError("planted");
+                };
+                try (RawClient client = server.connect()) {
+                    client.send(request);
+                    assertThat(client.isClosedByServer()).as(what).isTrue();
+                }
+                Eventually.holds(() -> server.server.connections().size() == 0);
+                Eventually.holds(() -> server.server.budget().bytesTaken() == 0);
+                Eventually.holds(() -> store.openCursors.get() == 0);
+                store.beforeEach = () -> {};
+                server.server.router().slowRequestsOrNull().lines = line -> {};
+                assertThat(server.ask(get("/v0/live")).status()).as(what).isEqualTo(200);
+            }
+            assertThat(server.ask(get("/v0/entity?id=b")).status()).isEqualTo(404);
         }
     }
 
