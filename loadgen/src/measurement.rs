@@ -21,6 +21,10 @@ use crate::steps::Steps;
 use crate::tally::Tally;
 use crate::unanswered::Unanswered;
 
+/// Who looks so long behind the end of an interval was away, and what it finds is no part of that one. For
+/// less no request is to wait until an interval is closed.
+const AWAY_NS: u64 = 1_000_000;
+
 /// Highest status that is counted by itself, and one more.
 const STATUSES: usize = 1000;
 
@@ -66,6 +70,7 @@ struct Sampler {
 #[derive(Debug)]
 pub struct Measurement {
     window: Window,
+    sending_has_ended: bool,
     pub tally: Tally,
     /// None unless asked for.
     pub sample: Option<Sample>,
@@ -122,6 +127,7 @@ impl Default for Measurement {
     fn default() -> Self {
         Self {
             window: Window::default(),
+            sending_has_ended: false,
             tally: Tally::default(),
             sample: None,
             statuses: Box::new([0; STATUSES]),
@@ -167,6 +173,7 @@ impl Measurement {
 
     #[inline]
     pub fn sent(&mut self, sent: &Sent) {
+        self.close_what_is_long_over(sent.sent_ns);
         self.tally.sent += u64::from(sent.requests);
         self.recorder.sent(sent.due_ns, sent.sent_ns, sent.requests);
         if let Some(slices) = &mut self.slices {
@@ -183,6 +190,7 @@ impl Measurement {
     #[inline]
     pub fn answered(&mut self, answer: &Answered) {
         let Answered { due_ns, sent_ns, now_ns, connection, status, recorded } = *answer;
+        self.close_what_is_long_over(now_ns);
         self.tally.completed += 1;
         self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
         if recorded {
@@ -252,6 +260,7 @@ impl Measurement {
     /// Sending ended then: at its time, or earlier if the run was called off.
     pub fn sending_ended(&mut self, at_ns: u64) {
         self.window.duration_ns = at_ns.saturating_sub(self.window.start_ns);
+        self.sending_has_ended = true;
         if let Some(steps) = &mut self.steps {
             steps.sending_ended(at_ns);
         }
@@ -270,10 +279,8 @@ impl Measurement {
                 self.close_interval(self.recorder.interval_end_ns());
             }
         }
-        while self.recorder.phase() == Phase::Measured && now >= self.recorder.interval_end_ns() && !ending {
-            self.close_interval(self.recorder.interval_end_ns());
-        }
         if !ending {
+            self.close_what_is_over(now);
             self.sample(now);
         }
         if let Some(slices) = &mut self.slices {
@@ -284,6 +291,20 @@ impl Measurement {
         }
         self.own_lateness.make_room();
         calibration
+    }
+
+    fn close_what_is_over(&mut self, now: u64) {
+        while self.recorder.phase() == Phase::Measured && now >= self.recorder.interval_end_ns() {
+            self.close_interval(self.recorder.interval_end_ns());
+        }
+    }
+
+    /// Before what came then is recorded.
+    #[inline]
+    fn close_what_is_long_over(&mut self, now: u64) {
+        if now >= self.recorder.interval_end_ns() + AWAY_NS && !self.sending_has_ended {
+            self.close_what_is_over(now);
+        }
     }
 
     /// When [`Measurement::keep`] has something to do next.
@@ -425,6 +446,20 @@ mod tests {
         assert_eq!(closed, [0, 1, 2]);
         assert!(measurement.newly_closed().is_empty());
         assert_eq!(measurement.finish(3600 * MS).intervals.len(), 4);
+    }
+
+    #[test]
+    fn what_is_found_after_an_absence_is_in_the_interval_in_which_it_came() {
+        let mut measurement = started(0);
+        measurement.answered(&answer(500 * MS, 1000 * MS));
+        let (due_ns, sent_ns) = (800 * MS, 2300 * MS);
+        measurement.sent(&Sent { due_ns, sent_ns, requests: 1, own_late: None });
+        measurement.answered(&answer(900 * MS, 2300 * MS));
+        measurement.sending_ended(2400 * MS);
+        measurement.answered(&answer(900 * MS, 5000 * MS));
+        let found = measurement.finish(5000 * MS).intervals.into_iter();
+        let found = found.map(|one| (one.end_ns / MS, one.counts.response.len(), one.counts.lateness.len()));
+        assert_eq!(found.collect::<Vec<_>>(), [(1000, 1, 0), (2000, 0, 0), (5000, 2, 1)]);
     }
 
     #[test]
