@@ -45,7 +45,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
         .into_iter()
         .flatten()
         .try_for_each(|path| whole_file::check(path))?;
-    let interruption = Interruption::watch()?;
+    let interruption = Interruption::watch(plan.script.is_some())?;
     let main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
     let endpoints = match main_state.as_ref().filter(|_| plan.unix_socket.is_none()) {
         Some(state) => state.resolve(plan)?,
@@ -93,6 +93,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
         print(ending::banner(plan))?;
         let opened = crew.connect(plan.threads)?;
         let gathered = crew.go(plan)?;
+        interruption.threads_have_ended();
         let (result, failure) = merge(plan, gathered, opened.missing);
         let code = ending::report(
             plan,

@@ -2,10 +2,12 @@
 
 mod common;
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use common::{Act, OK, Run, Server, loadgen, script};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Runs a script and returns the heads of the requests that the server saw.
 fn run(source: &str, more: &[&str]) -> (Run, Vec<String>) {
@@ -382,6 +384,29 @@ fn a_pipe_into_which_nobody_writes_a_script_is_waited_for_until_a_signal() {
         let (output, heads) = run_in_shell(&command);
         assert_eq!((output.status.code(), heads.len()), (Some(code), 0), "{signal}");
     }
+}
+
+#[test]
+fn a_run_whose_script_does_not_return_ends_ten_seconds_after_it_was_called_off() {
+    let source = "local n = 0\n\
+        function request() n = n + 1; while n > 5 do end return wrk.format() end";
+    let (_folder, path) = script(source);
+    let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
+    let child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+        .args(["-R50", "-c1", "-t1", "-d60s", "-s", &path, &server.url()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while server.requests() < 5 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // As timeout(1) does it: once.
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let expected = "interrupted, and a function of the script does not return: nothing was kept\n";
+    assert_eq!((output.status.code(), &*told), (Some(143), expected));
 }
 
 #[test]

@@ -394,8 +394,11 @@ fn a_field_that_threads_do_not_have_is_nil() {
 
 #[test]
 fn os_exit_ends_the_program_with_its_code() {
-    let (run, _) = run("function response() os.exit(7) end");
-    assert_eq!(run.code, 7, "{}", run.stderr);
+    let (answered, _) = run("function response() os.exit(7) end");
+    assert_eq!((answered.code, answered.json.is_null()), (7, true), "{}", answered.stderr);
+    let (done, _) = run("function done() os.exit(7) end");
+    assert_eq!((done.code, done.json.is_null()), (7, false), "what was measured is kept: {}", done.stderr);
+    assert!(!done.hlog.is_empty());
 }
 
 #[test]

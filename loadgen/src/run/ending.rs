@@ -40,13 +40,7 @@ pub(super) fn report(
     }
     printed += &text::summary(&result.tally, result.duration_ns as f64 / 1e3);
     failures.extend(print(printed).err());
-    if let Some(state) = main_state.filter(|state| state.wants_done()) {
-        let summary = Summary { duration_us: result.duration_ns / 1000, tally: &result.tally };
-        let latency = Statistics(Rc::new(latencies.response.clone()));
-        let done = state.done(&summary, latency, Statistics(Rc::new(result.rates_rps.clone())));
-        failures.extend(done.err());
-        script::flush_prints();
-    }
+    // Before the script has its word: where that does not return, or ends the program, they are kept.
     let written = [
         plan.json.as_deref().map(|path| json::write(path, plan, result)),
         plan.hlog.as_deref().map(|path| hlog::write(path, plan, result, intervals.seconds(result.start_ns))),
@@ -55,6 +49,13 @@ pub(super) fn report(
             .map(|path| slowest::write(path, result.start_ns + result.warm_up_ns, &result.slowest)),
     ];
     failures.extend(written.into_iter().flatten().filter_map(Result::err));
+    if let Some(state) = main_state.filter(|state| state.wants_done()) {
+        let summary = Summary { duration_us: result.duration_ns / 1000, tally: &result.tally };
+        let latency = Statistics(Rc::new(latencies.response.clone()));
+        let done = state.done(&summary, latency, Statistics(Rc::new(result.rates_rps.clone())));
+        failures.extend(done.err());
+        script::flush_prints();
+    }
     // Who failed before the start has stopped opening connections.
     let not_open = if has_failed { 0 } else { plan.connections_total() - result.open_at_start };
     notes(result, interruption.signal(), plan.connections_total(), not_open, connect_problem.as_deref());

@@ -1,5 +1,5 @@
 //! Ctrl-C and SIGTERM: the first ends the run early and in order, the second ends the program. Before
-//! anything is opened the first does.
+//! anything is opened the first does, and so it does where a function of a script does not return.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,9 +13,16 @@ use crate::error::{Error, exit};
 /// sends one end as two signals.
 const AGAIN_NS: u64 = 300_000_000;
 
+/// Threads that have not ended so long after the first signal are in a function of a script that does not
+/// return: all else ends within two seconds.
+const ENDS_WITHIN_S: u32 = 10;
+const DOES_NOT_RETURN: &str = "interrupted, and a function of the script does not return: nothing was kept\n";
+
 /// Which signal asked for an early end, if any.
 pub(super) struct Interruption {
     has_begun: Arc<AtomicBool>,
+    /// All threads have ended.
+    is_over: Arc<AtomicBool>,
     seen: Arc<AtomicUsize>,
     /// Set by the first signal, and by whoever else ends the run early; workers look at it, so that nobody
     /// need wake for it.
@@ -23,9 +30,10 @@ pub(super) struct Interruption {
 }
 
 impl Interruption {
-    pub(super) fn watch() -> Result<Self, Error> {
+    pub(super) fn watch(has_script: bool) -> Result<Self, Error> {
         let (seen, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (has_begun, first_ns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (has_begun, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let first_ns = Arc::new(AtomicU64::new(0));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             let code = exit::SIGNAL_BASE + signal;
             let (begun, first) = (has_begun.clone(), first_ns.clone());
@@ -36,6 +44,10 @@ impl Interruption {
                 if is_second || !begun.load(Ordering::SeqCst) {
                     low_level::exit(code);
                 }
+                if has_script {
+                    // SAFETY: a handler may set the alarm.
+                    unsafe { libc::alarm(ENDS_WITHIN_S) };
+                }
             };
             let register = || -> std::io::Result<()> {
                 // SAFETY: it reads a clock, exchanges atomics and ends the process: a handler may do that.
@@ -43,14 +55,29 @@ impl Interruption {
                 signal_hook::flag::register(signal, stop.clone())?;
                 signal_hook::flag::register_usize(signal, seen.clone(), signal as usize).map(drop)
             };
-            register().map_err(|problem| Error::Failed(format!("cannot watch for signals: {problem}")))?;
+            register().map_err(unwatched)?;
         }
-        Ok(Self { has_begun, seen, stop })
+        let (over, asked_by) = (is_over.clone(), seen.clone());
+        let give_up = move || {
+            if !over.load(Ordering::SeqCst) {
+                // SAFETY: the text lasts as long as the program, and a handler may write.
+                unsafe { libc::write(2, DOES_NOT_RETURN.as_ptr().cast(), DOES_NOT_RETURN.len()) };
+                low_level::exit(exit::SIGNAL_BASE + asked_by.load(Ordering::SeqCst) as i32);
+            }
+        };
+        // SAFETY: it reads atomics, writes and ends the process: a handler may do that.
+        unsafe { low_level::register(signal_hook::consts::SIGALRM, give_up) }.map_err(unwatched)?;
+        Ok(Self { has_begun, is_over, seen, stop })
     }
 
     /// From here on there is something to be ended in order.
     pub(super) fn run_begins(&self) {
         self.has_begun.store(true, Ordering::SeqCst);
+    }
+
+    /// What is left is to be written, however long that takes.
+    pub(super) fn threads_have_ended(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn signal(&self) -> Option<i32> {
@@ -59,4 +86,8 @@ impl Interruption {
             signal => Some(signal as i32),
         }
     }
+}
+
+fn unwatched(problem: std::io::Error) -> Error {
+    Error::Failed(format!("cannot watch for signals: {problem}"))
 }
