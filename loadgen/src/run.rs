@@ -9,7 +9,7 @@ mod thread;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
-use std::thread::scope;
+use std::thread::{Builder, scope};
 
 use crate::error::Error;
 use crate::live::{self, Board};
@@ -72,10 +72,13 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             let (orders, taken) = channel();
             let (answers, replies) = channel();
             let (reports, second) = (reports.clone(), second.clone());
-            scope.spawn(move || {
+            let work = move || {
                 let links = Links { thread: number, reports: &reports, stop, board };
                 thread::worker_thread(plan, second, links, &taken, &answers);
-            });
+            };
+            Builder::new().spawn_scoped(scope, work).map_err(|problem| {
+                Error::Failed(format!("cannot start thread {} of {}: {problem}", number + 1, plan.threads))
+            })?;
             crew.orders.push(orders.clone());
             let link = ThreadLink { orders: orders.clone(), replies };
             let endpoints = match &mut main_state {
