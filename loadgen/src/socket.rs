@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -51,8 +52,18 @@ impl Socket {
     }
 
     /// How connecting ended.
+    ///
+    /// Where nobody listens the kernel may give a socket the port that it connects to as its own. Then it is
+    /// connected to itself: it would read its own requests as answers, and keep the server from its port.
     pub fn connected(&self) -> io::Result<()> {
-        Ok(sockopt::socket_error(self)??)
+        sockopt::socket_error(self)??;
+        let (own, other) = (rustix::net::getsockname(self), rustix::net::getpeername(self));
+        if matches!((own, other), (Ok(own), Ok(Some(other))) if own == other) {
+            // Closed with a reset, so that the port is free at once.
+            let _ = sockopt::set_socket_linger(self, Some(Duration::ZERO));
+            return Err(Errno::CONNREFUSED.into());
+        }
+        Ok(())
     }
 
     /// How many bytes the kernel took; 0 if it has no room now.
@@ -79,5 +90,29 @@ impl Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn bound(address: &SocketAddr) -> io::Result<OwnedFd> {
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        rustix::net::bind(&socket, address)?;
+        Ok(socket)
+    }
+
+    #[test]
+    fn a_socket_that_is_connected_to_itself_has_found_no_server_and_leaves_the_port_free() {
+        let socket = bound(&([127, 0, 0, 1], 0).into()).unwrap();
+        let own = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+        rustix::net::connect(&socket, &own).unwrap();
+        let socket = Socket(socket);
+        assert_eq!(socket.connected().unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        drop(socket);
+        bound(&own).unwrap();
     }
 }
