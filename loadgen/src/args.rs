@@ -62,8 +62,8 @@ pub enum Spin {
     For(Duration),
 }
 
-/// A hundred days, up to which due times are exact.
-const STEPS_LAST_MAX: Duration = Duration::from_secs(100 * 86400);
+/// A hundred days, up to which due times are exact: so long a run lasts at most.
+pub const LASTS_MAX: Duration = Duration::from_secs(100 * 86400);
 
 /// The last of more random due times takes too long to find.
 const POISSON_REQUESTS_MAX: u64 = 10_000_000;
@@ -313,13 +313,15 @@ pub fn parse<Word: Into<OsString>>(typed: impl IntoIterator<Item = Word>) -> Res
                 "steps say how long the run lasts: they exclude --duration".to_owned(),
             ));
         }
-        let all = args.steps.iter().try_fold(Duration::ZERO, |all, step| all.checked_add(step.length));
-        args.duration = all.filter(|all| *all <= STEPS_LAST_MAX).ok_or_else(|| {
-            Error::Failed(format!("steps last {} days at most in all", STEPS_LAST_MAX.as_secs() / 86400))
-        })?;
+        args.duration = args.steps.iter().fold(Duration::ZERO, |all, step| all.saturating_add(step.length));
     }
     check(&args)?;
     Ok(Parsed::Run(Box::new(args)))
+}
+
+/// Of a run that lasts longer than any may.
+pub fn too_long(lasts: Duration) -> Error {
+    Error::Failed(format!("a run lasts at most {} days: {lasts:?}", LASTS_MAX.as_secs() / 86400))
 }
 
 fn one_url(extra: &str) -> Error {
@@ -437,6 +439,10 @@ fn check(args: &Args) -> Result<(), Error> {
             "duration and timeout must be over 0: duration={:?}, timeout={:?}",
             args.duration, args.timeout
         ));
+    }
+    let lengths = [args.duration, args.warm_up.unwrap_or_default()];
+    if let Some(longest) = lengths.into_iter().find(|time| *time > LASTS_MAX) {
+        return Err(too_long(longest));
     }
     if args.steps.is_empty()
         && (args.duration_typed || args.requests.is_none())
@@ -804,8 +810,8 @@ mod tests {
             (&["-R", "1k:5s,0:5s", "http://h/"], "rate must be over 0"),
             (&["-R", "1k:5s,2k", "http://h/"], "--rate \"1k:5s,2k\""),
             (&["-R", "1k:5s,2k:0s", "http://h/"], "each of a length over 0"),
-            (&["-R", "1:50h,1:5000000000000000h,1:5000000000000000h", "http://h/"], "100 days at most"),
-            (&["-R", "1:1h,1:2400h", "http://h/"], "100 days at most"),
+            (&["-R", "1:50h,1:5000000000000000h,1:5000000000000000h", "http://h/"], "at most 100 days: "),
+            (&["-R", "1:1h,1:2400h", "http://h/"], "at most 100 days: 8643600s"),
             (&["-R", "1k:5s", "-d5s", "http://h/"], "they exclude --duration"),
             (&["-R", "1k:5s", "--closed", "http://h/"], "--closed"),
             (&["-R", "1k:5s", "--alternate", "http://h/", "http://i/"], "a rate in steps"),
@@ -822,6 +828,9 @@ mod tests {
             (&["-R1", "--sample", "2M", "http://h/"], "--sample 2000000"),
             (&["-R1", "--sample", "5", "http://h/"], "--sample 5 asks for --json"),
             (&["-R1", "--warmup", "10s", "http://h/"], "warm-up must be shorter"),
+            (&["-R1", "-d", "2401h", "http://h/"], "at most 100 days: 8643600s"),
+            (&["--closed", "-d", "10000000h", "http://h/"], "at most 100 days: 36000000000s"),
+            (&["-R", "1:5s", "--warmup", "2401h", "http://h/"], "at most 100 days: 8643600s"),
             (&["-R1", "--slack", "1ms", "--spin", "1ms", "http://h/"], "it excludes --spin"),
             (&["-R1", "--slack", "1ms", "--alternate", "http://h/", "http://i/"], "it excludes --alternate"),
             (&["-R1", "--slack", "1ms", "--max-lateness", "1ms", "http://h/"], "so late that the run fails"),

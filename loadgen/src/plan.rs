@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::alternation::{Alternation, Gaps, Server, Slicing};
-use crate::args::{Addresses, Args, Arrivals, Dispatch, Spin};
+use crate::args::{self, Addresses, Args, Arrivals, Dispatch, LASTS_MAX, Spin};
 use crate::endpoint::{Endpoint, Endpoints};
 use crate::error::Error;
 use crate::part::Part;
@@ -184,6 +184,10 @@ impl Plan {
             }
             let typed_ns = if args.duration_typed { duration_ns } else { u64::MAX / 4 };
             duration_ns = typed_ns.min(requests_end_ns(&args, requests));
+            // In a closed loop nobody knows, and it ends with its answers.
+            if args.rate_rps.is_some() && duration_ns > nanoseconds(LASTS_MAX) {
+                return Err(args::too_long(Duration::from_nanos(duration_ns)));
+            }
             if warm_up_ns >= duration_ns {
                 return Err(Error::Failed(format!(
                     "warm-up must be shorter than {requests} requests last: warmup={warm_up:?}"
@@ -478,6 +482,18 @@ pub(crate) mod tests {
             (closed.duration(), [0, 1, 2].map(|thread| closed.requests_of(thread))),
             (None, [Some(9), Some(8), Some(8)])
         );
+    }
+
+    #[test]
+    fn requests_that_are_due_for_more_than_a_hundred_days_are_refused() {
+        for options in ["-R1 --requests 100M", "-R0.000001 --requests 20 --arrivals poisson"] {
+            let words = format!("{options} http://h/");
+            let Ok(Parsed::Run(args)) = parse(words.split(' ')) else { panic!("{words}") };
+            let told = Plan::new(*args).unwrap_err().to_string();
+            assert!(told.starts_with("a run lasts at most 100 days: "), "{words}: {told}");
+        }
+        assert_eq!(plan("-R1 --requests 100M -d1s http://h/").duration_ns, 1_000_000_000);
+        assert_eq!(plan("--closed --requests 100M http://h/").duration(), None);
     }
 
     #[test]
