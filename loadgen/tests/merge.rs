@@ -210,6 +210,8 @@ fn what_does_not_belong_together_is_told_in_one_line() {
         ("/seed", json!(2), "another seed: 1 in "),
         ("/part/of", json!(4), "another number of parts: 3 in "),
         ("/part/number", json!(1), "part 1/3 is there twice: "),
+        ("/part/number", json!(7), "part2.json: no part of a load: 7/3"),
+        ("/part/of", json!(1_000_000_000_000_u64), "part2.json: no part of a load: 2/1000000000000"),
         ("/start_utc", json!("2020-01-01T00:00:00.000000000Z"), "did not run at the same time"),
         ("/schema_version", json!(1), "part2.json: no result of loadgen by schema 2"),
         ("/response_time", json!({}), "part2.json: no histogram: response_time"),

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Given, slices};
 use crate::args::{self, Args, Parsed};
 use crate::error::Error;
+use crate::part::Part as OfLoad;
 use crate::report::json::SCHEMA_VERSION;
 
 /// Starts further apart than this are reported.
@@ -48,11 +49,15 @@ impl Part {
             .ok_or_else(|| wrong("not one part of a load: it was measured without --part"))?;
         let number =
             |name: &str| part[name].as_u64().ok_or_else(|| wrong(&format!("no number: part.{name}")));
+        let (own, of) = (number("number")?, number("of")?);
+        if !(1..=of).contains(&own) || of > OfLoad::MOST as u64 {
+            return Err(wrong(&format!("no part of a load: {own}/{of}")));
+        }
         let start = result["start_utc"].as_str().and_then(|utc| utc.parse().ok());
         let typed = typed(&result).filter(|args| args.closed);
         Ok(Self {
-            number: number("number")?,
-            of: number("of")?,
+            number: own,
+            of,
             whole_connections: number("whole_connections")? as usize,
             start: start.ok_or_else(|| wrong("no time: start_utc"))?,
             ends_after: typed.as_ref().and_then(|args| args.requests),
