@@ -303,6 +303,7 @@ fn every_error_of_a_script_is_one_line_that_begins_with_its_path() {
         ("wrk = nil", ": wrk: nil is no table"),
         ("function init() wrk = nil end", ": wrk: nil is no table"),
         ("function setup(t) t.foo = 1 end", ": setup(): attempt to set an unknown field 'foo'"),
+        ("function setup(t) t.addr = 5 end", ": bad argument #2 to `Thread.addr`"),
         ("setup = 5", ": setup: a number is no function"),
         ("function f() return 1 + f() end\nfunction request() return f() end", "stack overflow"),
         ("error({ code = 5 })", ": an error without a text: table: 0x"),

@@ -30,7 +30,7 @@ pub fn message(error: &mlua::Error) -> String {
     let first = text.split("\nstack traceback:").next().unwrap_or_default();
     let text = first.trim_start_matches("runtime error: ").trim().replace('\n', " ");
     let text = match place(&text) {
-        Some((PRELUDE, rest)) => rest.to_owned(),
+        Some((name, rest)) if is_ours(name) => rest.to_owned(),
         _ => text,
     };
     // What error() was given may be any value.
@@ -52,7 +52,12 @@ pub fn told_type(name: &str) -> String {
 
 /// Whether it begins with the name and line of a file.
 pub fn has_place(text: &str) -> bool {
-    place(text).is_some_and(|(name, _)| name != PRELUDE && !name.starts_with("[string"))
+    place(text).is_some_and(|(name, _)| !is_ours(name) && !name.starts_with("[string"))
+}
+
+/// The prelude, or what stands between a script and the fields of a userdata.
+fn is_ours(name: &str) -> bool {
+    name == PRELUDE || name.starts_with("__mlua")
 }
 
 /// `script.lua:4: what` → `script.lua`, `what`.
@@ -70,9 +75,15 @@ mod tests {
     #[test]
     fn a_place_is_a_file_and_a_line_whatever_the_file_is_called() {
         assert!(has_place("/dev/fd/63:3: attempt to index") && has_place("...a/b.lua:12: x"));
-        for none in
-            ["wrk:28: attempt", "[string \"x\"]:1: y", "stack overflow", "table: 0x55", ":1: x", "a:b: c"]
-        {
+        for none in [
+            "wrk:28: attempt",
+            "__mlua_newindex:8: bad",
+            "[string \"x\"]:1: y",
+            "stack overflow",
+            "table: 0x55",
+            ":1: x",
+            "a:b: c",
+        ] {
             assert!(!has_place(none), "{none}");
         }
         assert_eq!(message(&mlua::Error::runtime("wrk:28: attempt to index")), "attempt to index");
