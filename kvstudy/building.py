@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError
+from kvstudy.hosts.interrupt import interruptible
 from kvstudy.units import format_duration
 
 
@@ -109,17 +110,20 @@ def run_build(argv: list[str], environment: dict[str, str] | None, what: str, ec
     live = sys.stderr.isatty() and not echo
     print(f"{what} …", file=sys.stderr, end="" if live else "\n", flush=True)
     last_lines: deque[str] = deque(maxlen=30)
-    with _ended_with_us(
-        subprocess.Popen(
-            argv,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    ) as process:
+    with (
+        interruptible(),
+        _ended_with_us(
+            subprocess.Popen(
+                argv,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        ) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             last_lines.append(line.rstrip())

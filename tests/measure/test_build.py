@@ -1,9 +1,11 @@
 """Building: only what is not up to date, with a clear end when a build fails or a tool is missing."""
 
 import os
+import signal
 import subprocess
+import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -120,6 +122,23 @@ def test_an_interrupted_build_is_ended_with_all_that_it_started():
         raise KeyboardInterrupt
     assert maven.returncode == -9
     assert wait_until(lambda: not started.is_running() or started.status() == psutil.STATUS_ZOMBIE, 10)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_is_ended_by_a_signal_leaves_no_build_behind(tmp_path, number):
+    """A closed terminal, or `kill`."""
+    noted = tmp_path / "pid"
+    words = ["sh", "-c", 'echo $$ >"$1.new"; mv "$1.new" "$1"; exec sleep 60', "sh", str(noted)]
+    code = f"from kvstudy.building import run_build; run_build({words}, None, 'maven')"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as kvstudy:
+        assert wait_until(noted.is_file, 60)
+        started = psutil.Process(int(noted.read_text()))
+        kvstudy.send_signal(number)
+    try:
+        assert wait_until(lambda: not started.is_running(), 5)
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            started.kill()
 
 
 def test_only_a_build_that_has_something_to_do_waits_for_no_measurement_to_go_on(tree, monkeypatch):
