@@ -12,6 +12,7 @@ import sys
 
 import psutil
 import pytest
+from project import Project
 
 from kvstudy.analyse import tables
 from kvstudy.analyse.rates import runs_with_rate_outcome
@@ -175,6 +176,14 @@ def test_a_run_disturbed_by_another_program_is_measured_again_and_both_are_kept(
     # What disturbed the newest try is asked, so a kept run that was disturbed is measured again too.
     project.finished(project.kvstudy("run", experiment, "--resume", "--retries", "1"))
     assert len(sealed_runs(project.raw)) == 3
+
+
+def test_a_folder_with_a_letter_beyond_ascii_is_measured_in_also_where_the_locale_is_c(project, monkeypatch):
+    """There a JVM opens no file below it."""
+    elsewhere = Project(project.root.with_name("größer"))
+    monkeypatch.setenv("LC_ALL", "C")
+    code, out, err = elsewhere.finished(elsewhere.kvstudy("run", elsewhere.experiment()))
+    assert code == 0 and out.startswith("trial: 1 run: 1 sealed"), err
 
 
 def test_port_in_use_is_said_in_one_line(project):
