@@ -19,7 +19,7 @@ def project_root(start: Path | None = None) -> Path:
     folder)."""
     given = os.environ.get(ROOT_VARIABLE)
     if given:
-        root = Path(given).expanduser().resolve()
+        root = Path(os.path.expanduser(given)).resolve()  # Path's own raises where nobody has that home
         if not _is_root(root):
             raise InputError(
                 f"not a kvstudy project: {ROOT_VARIABLE}={given}",

@@ -10,6 +10,7 @@ hosts:
 
 import re
 from collections.abc import Collection
+from os.path import expanduser, isfile  # Path's raises where nobody has that home
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,10 +32,11 @@ def cores_in(text: str) -> tuple[int, ...]:
     """``2-4,7`` → 2, 3, 4, 7. ValueError says what is wrong."""
     found: list[int] = []
     for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.isdigit() or not (last or first).isdigit() or int(last or first) < int(first):
+        numbers = re.fullmatch(r"([0-9]{1,4})(?:-([0-9]{1,4}))?", part.strip())
+        first, last = (int(numbers[1]), int(numbers[2] or numbers[1])) if numbers else (1, 0)
+        if last < first:
             raise ValueError(f"not cores: {text!r}; write 2-7 or 0,2,4-5")
-        found += range(int(first), int(last or first) + 1)
+        found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
 
 
@@ -46,7 +48,7 @@ def _on_hosts(value: str) -> str:
 
 
 def _file_here(value: str) -> str:
-    if not Path(value).expanduser().is_file():
+    if not isfile(expanduser(value)):
         raise ValueError(f"no such file: {value!r}")
     return value
 

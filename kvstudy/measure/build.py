@@ -1,5 +1,6 @@
 """Builds the service with Maven on a JDK 25 and the load generator with Cargo, and says how it goes on."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -29,7 +30,7 @@ def build(root: Path, alone: Callable[[], AbstractContextManager] = nullcontext)
 
 
 def build_loadgen(root: Path) -> None:
-    cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo" / "bin"))
+    cargo = shutil.which("cargo") or shutil.which("cargo", path=os.path.expanduser("~/.cargo/bin"))
     if cargo is None:
         raise ToolMissing("no Cargo: cargo is not on PATH", CARGO_HINT)
     run_build(

@@ -69,7 +69,7 @@ def _candidates(usual_places: tuple[str, ...]) -> list[Path]:
     if os.environ.get("CONDA_PREFIX"):
         homes.append(Path(os.environ["CONDA_PREFIX"]) / "lib" / "jvm")
     for place in usual_places:
-        folder = Path(place).expanduser()
+        folder = Path(os.path.expanduser(place))  # Path's own raises where nobody has a home
         for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
             homes += [
                 entry,

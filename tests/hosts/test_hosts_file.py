@@ -56,6 +56,7 @@ def test_file_says_who_does_what_and_on_which_cores(tmp_path):
         ),
         ("  a:", "  my host:", "not a name of a host: 'my host'"),
         ("user: perf", "key: ~/none/id", "hosts.yaml:2: ssh.key: no such file: '~/none/id'"),
+        ("user: perf", "key: ~nobody-here/id", "hosts.yaml:2: ssh.key: no such file: '~nobody-here/id'"),
     ],
 )
 def test_a_mistake_is_named_by_file_line_and_key(tmp_path, old, new, said):
@@ -141,8 +142,9 @@ def test_hosts_that_take_no_part_are_left_alone(tmp_path):
 
 def test_cores_are_written_as_ranges():
     assert cores_in("0,2-3") == (0, 2, 3)
-    with pytest.raises(ValueError, match="not cores"):
-        cores_in("two")
+    for wrong in ("two", "", "3-2", "2-", "-2", "0-9999999999", "²"):
+        with pytest.raises(ValueError, match="not cores"):
+            cores_in(wrong)
 
 
 def test_generators_share_the_connections_and_have_threads_of_their_own():

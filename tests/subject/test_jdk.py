@@ -73,6 +73,20 @@ def test_without_jdk_25_the_error_names_those_found_and_what_to_install(tmp_path
     assert "apt-get install openjdk-25-jdk" in caught.value.hint
 
 
+def test_who_has_no_home_is_told_of_java_all_the_same(monkeypatch):
+    """As a container's user without a name, of whom nobody says where his home is."""
+
+    def nobody(_uid):
+        raise KeyError
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolMissing, match="no JDK 25: found none at all"):
+        find_jdk(("~/.jdks",))
+
+
 def test_machine_without_any_java_is_told_what_to_install():
     with pytest.raises(ToolMissing, match="found none at all"):
         find_jdk(())
