@@ -16,9 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts import memory_group
 from kvstudy.plan.run_plan import Configuration
+from kvstudy.subject.evidence.jvm import heap_bytes
+from kvstudy.units import format_bytes
 
 # Of a process beside its connections: tables, logs, the jar, its libraries.
 FILES_BESIDE_CONNECTIONS = 512
@@ -30,10 +34,11 @@ PAGE_BYTES = 4096
 @dataclass(frozen=True)
 class Needs:
     """Of all runs of a plan. ``connections``: the most at once; ``memory_groups``: a service has a limit of
-    its memory."""
+    its memory; ``heap_bytes``: the largest one that a JVM is given, 0 where none is."""
 
     connections: int
     memory_groups: bool
+    heap_bytes: int = 0
 
 
 def needs(configurations: Iterable[Configuration]) -> Needs:
@@ -41,6 +46,7 @@ def needs(configurations: Iterable[Configuration]) -> Needs:
     return Needs(
         max((one.connections for one in configurations), default=0),
         any(one.memory_bytes is not None for one in configurations),
+        max((heap_bytes(one.jvm) or 0 for one in configurations), default=0),
     )
 
 
@@ -48,6 +54,11 @@ def notes(needed: Needs, root: Path) -> Iterator[str]:
     """What will be so without being what was asked for. Raises the soft limit of open files where that
     suffices."""
     check_open_files(needed.connections)
+    if needed.heap_bytes > (there := psutil.virtual_memory().total):
+        raise KvstudyError(
+            f"not enough memory: heap={format_bytes(needed.heap_bytes)} of the machine={format_bytes(there)}",
+            "choose a smaller heap: jvm: {heap: 128m}",
+        )
     if needed.memory_groups:
         memory_group.try_out()
         if why := direct_io_problem(root):

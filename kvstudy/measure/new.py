@@ -15,7 +15,7 @@ from kvstudy.errors import InputError, KvstudyError
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.session import Session
 from kvstudy.measure.keys import key_of, value_of
-from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.experiment import NAME, NAME_HINT, Experiment
 from kvstudy.plan.run_plan import configurations_of
 from kvstudy.plan.subject import Ready, SubjectSpec
 from kvstudy.project import work_root
@@ -93,7 +93,6 @@ function request()
   return wrk.format("GET", "{get}")
 end
 """
-NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 PLAIN_IN_YAML = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[a-z][a-z0-9-]*")  # others mean a number
 PROGRAM_OF_A_SHELL = re.compile(r"[A-Za-z_]\w*=|~/|.*[$`]")  # its beginning
 PATH = re.compile(r"/[!#-\[\]-~]*")  # what stands in a Lua string as it is
@@ -112,10 +111,8 @@ def write(
     """InputError when the file is there already, and is not to be replaced, or what was given is no
     subject. ``get``: a path that is all that is asked for, by a script beside the experiment; else keys are
     written and read at ``path``."""
-    if not NAME.fullmatch(name):
-        raise InputError(
-            f"not a name of an experiment: {name!r}", "small letters, digits and -, as my-service"
-        )
+    if not re.fullmatch(NAME, name):
+        raise InputError(f"not a name of an experiment: {name!r}", NAME_HINT)
     file = root / "experiments" / f"{name}.yaml"
     script = file.with_suffix(".lua")
     files = [file] if get is None else [file, script]

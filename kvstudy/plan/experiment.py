@@ -36,6 +36,7 @@ from kvstudy.plan.factors import (
     Workloads,
     is_path,
     listed,
+    text_of,
     without_repeats,
     workload_name,
 )
@@ -48,6 +49,7 @@ from kvstudy.units import parse_duration_s, write_duration, write_rate
 
 # Presets that every experiment here has; a file may have more, of any name that is not nearly one of these.
 PRESETS = ("quick", "full", "smoke", "reference")
+NAME, NAME_HINT = r"[a-z0-9][a-z0-9-]*", "small letters, digits and -, as my-service"
 _PRESET_NAME = re.compile(r"[a-z][a-z0-9-]*")
 HELPER_SCRIPTS = ("fill", "keyspace")  # beside the workloads, and none
 CONNECTIONS_MAX, THREADS_MAX = 1_000_000, 1024  # of loadgen
@@ -181,7 +183,7 @@ def _profiled_runs(value: Any) -> Any:
 class Experiment(Part):
     """All keys of experiments/README.md. Durations in seconds, rates in requests per second."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: text_of(NAME, f"a name of an experiment\n{NAME_HINT}; a file without the key has its own")
     question: Annotated[str, Field(min_length=1)]
     expectation: str
     subject: Subjects = [OUR_SERVICE]
@@ -231,7 +233,7 @@ class Experiment(Part):
         if values.setdefault("name", path.stem) != path.stem:
             raise refuse(
                 ("name",),
-                f"the name must be the file's: name={values['name']} file={path.name}",
+                f"the name must be the file's: name={' '.join(str(values['name']).split())} file={path.name}",
                 source,
                 f"leave name out, or write name: {path.stem}",
             )
@@ -289,6 +291,8 @@ class Experiment(Part):
             if not isinstance(overrides, dict):
                 raise refuse(("presets", name), "must be a mapping of keys to values", source)
             for key in overrides:
+                if key in NOT_OVERRIDABLE:
+                    raise refuse(("presets", name, key), "is the same in all presets", source)
                 if key not in cls.keys() - NOT_OVERRIDABLE:
                     raise unknown_key(("presets", name, key), cls.keys() - NOT_OVERRIDABLE, source)
         if preset is None and "quick" in presets:
@@ -340,6 +344,8 @@ class Experiment(Part):
             raise refuse(at, "must be a mapping of keys to values", source)
         known = COMPARABLE | frozenset(Comparing.model_fields)
         for key in compare:
+            if key in cls.keys() - known:
+                raise refuse((*at, key), "a duet has none of its own: it is of the whole file", source)
             if key not in known:
                 raise unknown_key((*at, key), known, source)
             source.moved(key, (*at, key))

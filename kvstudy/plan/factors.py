@@ -28,6 +28,18 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
+def text_of(pattern: str, what: str) -> Any:
+    """Text of this form; of another one it is said that it is not ``what``, whose second line is a hint."""
+    what, _, hint = what.partition("\n")
+
+    def checked(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"not {what}: {text!r}\n{hint}")
+        return text
+
+    return Annotated[str, AfterValidator(checked)]
+
+
 def without_repeats(values: list) -> list:
     """ValueError when one stands twice: its runs would be taken for repeats."""
     if len({repr(item) for item in values}) != len(values):
@@ -74,11 +86,14 @@ def _size_as_written(value: Any) -> str:
     """Of memory, in which a program has to fit."""
     if parse_size_bytes(value) < MEMORY_LEAST_BYTES:
         raise ValueError(f"less than {format_bytes(MEMORY_LEAST_BYTES)}: {value!r}; write its unit, as 256m")
+    if parse_size_bytes(value) > MEMORY_MOST_BYTES:
+        raise ValueError(f"more than {MEMORY_MOST_BYTES >> 40} TiB: {value!r}")
     return str(value)
 
 
 SizeAsWritten = Annotated[str, PlainValidator(_size_as_written)]
 MEMORY_LEAST_BYTES = 2 << 20  # the smallest heap that HotSpot starts with
+MEMORY_MOST_BYTES = 16 << 40  # the largest one
 
 
 def _sized(least: int, most: int) -> Any:
@@ -152,18 +167,22 @@ class ServiceOptions(FactorPart):
 
 # What a service has without the option.
 MAX_VALUE_BYTES = 1 << 20
+HEAP_FLAG = re.compile(r"(?:-Xmx|-XX:MaxHeapSize=)(.*)")
 # Flags that say the same as heap and gc.
 _SAME_FLAGS = {
-    "heap": re.compile(r"-Xmx.*|-XX:MaxHeapSize=.*"),
+    "heap": HEAP_FLAG,
     "gc": re.compile(r"-XX:[+-]Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC"),
 }
 
 
 def _flag(flag: str) -> str:
     """How much memory a JVM needs is asked before it is started."""
-    if flag.startswith("-Xmx"):
-        _size_as_written(flag.removeprefix("-Xmx"))
+    if found := HEAP_FLAG.fullmatch(flag):
+        _size_as_written(found[1])
     return flag
+
+
+Flag = text_of(r"-\S+", "a flag of a JVM\neach flag is a word of its own, as [-Xss1m, -XX:+UseNUMA]")
 
 
 class JvmOptions(FactorPart):
@@ -172,7 +191,7 @@ class JvmOptions(FactorPart):
 
     heap: Annotated[list[SizeAsWritten], OneOrMore] | None = None
     gc: Annotated[list[Literal["Serial", "Parallel", "G1", "Z", "Shenandoah"]], OneOrMore] | None = None
-    options: list[Annotated[str, Field(pattern=r"^-\S+$"), AfterValidator(_flag)]] | None = None
+    options: list[Annotated[Flag, AfterValidator(_flag)]] | None = None
 
     @model_validator(mode="after")
     def _says_nothing_twice(self) -> "JvmOptions":
@@ -226,12 +245,18 @@ def workload_name(script: str) -> str:
     return re.sub(r"[^a-z0-9_]", "_", PurePath(script).stem.lower()) if is_path(script) else script
 
 
+Script = text_of(
+    r"[a-z][a-z0-9_]*|\S+\.lua",
+    "a workload\nwrite its name, as put, or the path of a script without blanks, as my/own.lua",
+)
+
+
 class Workload(FactorPart):
     """A Lua script and its arguments: one of experiments/workloads by its name, or any other by its path from
     the project's folder. ``script`` can be a list too. ``statuses``: the answers that are expected, of one's
     own script; not a factor."""
 
-    script: Annotated[list[Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]*|\S+\.lua)$")]], OneOrMore]
+    script: Annotated[list[Script], OneOrMore]
     statuses: Annotated[list[Annotated[int, Field(ge=100, le=599)]], OneOrMore] | None = None
     key_count: Annotated[list[Positive], OneOrMore] | None = None
     key_bytes: Annotated[list[Annotated[int, Field(ge=8, le=1024)]], OneOrMore] = [16]

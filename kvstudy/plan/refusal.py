@@ -3,6 +3,7 @@ name."""
 
 import difflib
 import os
+import re
 import types
 import typing
 from collections.abc import Collection, Iterator
@@ -19,6 +20,10 @@ from kvstudy.project import project_root
 
 KeyPath = tuple[str | int, ...]
 EXAMPLE = "experiments/reproduce.yaml"
+LINES_MAX = 20_000
+SHOWN_MAX = 300  # letters of a message
+TOO_DEEP = "not valid YAML: nested too deeply"
+NOT_TEXT = re.compile(r"[^\n\t -\x7e\x85\xa0-\ud7ff\ue000-\U0010ffff]")  # of what YAML calls printable
 WRITTEN_AS = {"comparing": "compare", "preset": "presets"}  # fields that have another name than their key
 
 
@@ -41,6 +46,8 @@ class Source:
 
     def stands(self, path: KeyPath, line: int) -> None:
         self._lines[path] = line
+        if len(self._lines) > LINES_MAX:  # aliases of aliases, which a few lines make millions of
+            raise ExperimentError(f"{self.name}: not an experiment: more than {LINES_MAX} keys and values")
 
     def moved(self, key: str, origin: KeyPath) -> None:
         """Top-level ``key`` was taken from ``origin``: an override of a preset."""
@@ -91,6 +98,8 @@ def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
         line = f":{mark.line + 1}" if mark else ""
         problem = str(error.problem or error.context).split("\n")[0]
         raise ExperimentError(f"{path}{line}: not valid YAML: {problem}") from error
+    except RecursionError as error:
+        raise ExperimentError(f"{path}: {TOO_DEEP}") from error
     except (YAMLError, ValueError) as error:  # a character that no YAML holds; what is no date or number
         raise ExperimentError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(tree, CommentedMap):
@@ -100,7 +109,10 @@ def read_yaml(path: Path, what: str = "experiment") -> tuple[dict, Source]:
             f"see {EXAMPLE}" if what == "experiment" else None,
         )
     source = Source(str(path), {})
-    return _plain(tree, (), source), source
+    try:
+        return _plain(tree, (), source), source
+    except RecursionError:  # also of an alias inside its own anchor
+        raise ExperimentError(f"{path}: {TOO_DEEP}") from None
 
 
 @contextmanager
@@ -109,7 +121,7 @@ def naming(file: Path, files: Collection[Path]) -> Iterator[None]:
     try:
         yield
     except ExperimentError as error:
-        if len(files) < 2 or error.message.startswith(str(file)):
+        if len(files) < 2 or str(file) in error.message:
             raise
         raise ExperimentError(f"{file}: {error.message}", error.hint) from error
 
@@ -144,14 +156,17 @@ def _plain(node: object, path: KeyPath, source: Source) -> typing.Any:
         for key in node:
             if key in (node.lc.data or {}):  # one that is merged in (<<) has no line here
                 source.stands((*path, key), node.lc.key(key)[0] + 1)
-            if not isinstance(key, str | int | float):
+            if not isinstance(key, str | int) or isinstance(key, bool):
                 said = "null" if key is None else repr(_plain(key, (), source))
                 raise refuse(path, f"a key is a word: {said}", _At(source, (*path, key)))
+            _plain(key, path, source)
         return {key: _plain(value, (*path, key), source) for key, value in node.items()}
     if isinstance(node, CommentedSeq):
-        for index in range(len(node)):
+        for index in node.lc.data or ():  # one behind a tag of another language's objects has no lines
             source.stands((*path, index), node.lc.item(index)[0] + 1)
         return [_plain(value, (*path, index), source) for index, value in enumerate(node)]
+    if isinstance(node, str) and (found := NOT_TEXT.search(node)):
+        raise refuse(path, f"holds a letter that is none: {found[0]!r}", source, "write text alone")
     for plain in (bool, int, float, str):
         if isinstance(node, plain):
             return plain(node)
@@ -161,6 +176,7 @@ def _plain(node: object, path: KeyPath, source: Source) -> typing.Any:
 def refuse(path: KeyPath, what: str, source: Source, hint: str | None = None) -> ExperimentError:
     """``file:line: key.inner: what``."""
     keys = [WRITTEN_AS.get(part, str(part)) for part in path if not isinstance(part, int)]
+    what = what if len(what) <= SHOWN_MAX else f"{what[:SHOWN_MAX]} …"
     return ExperimentError(
         f"{source.where(path)}: {'.'.join(keys)}: {what}" if keys else f"{source.where(path)}: {what}", hint
     )

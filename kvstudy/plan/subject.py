@@ -25,7 +25,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from kvstudy.plan.factors import Part, SizeAsWritten, TimeLimitS, listed
+from kvstudy.plan.factors import Part, SizeAsWritten, TimeLimitS, listed, text_of
 from kvstudy.plan.refusal import Impossible
 from kvstudy.units import parse_size_bytes, write_duration
 
@@ -42,7 +42,13 @@ STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP")
 # SUBJECT.
 SERVER_PROGRAMS = {KV_SERVICE: "service", EMPTY: "empty-server"}
 SUBJECT = "subject"
-_NAME = r"^[a-z0-9][a-z0-9.@_-]*$"
+Name = text_of(
+    r"[a-z0-9][a-z0-9.@_-]*", "a name of a subject\nsmall letters, digits and . @ _ -, as my-service-2"
+)
+Path = text_of(r"/[!-~]*", "a path\nit begins with / and is sent as it is, in ASCII and without blanks")
+Revision = text_of(
+    r"[^-\s]\S*", "a revision\na branch, a tag or a commit; or a path that ends with .jar, without blanks"
+)
 
 HttpMethod = Literal["PUT", "GET", "DELETE"]
 Status = Annotated[int, Field(ge=100, le=599)]
@@ -56,7 +62,7 @@ class Ready(Part):
     one that holds it; where ``http`` is given, it answers a GET of that with a status under 500."""
 
     line: Annotated[str, Field(min_length=1)] | None = None
-    http: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None
+    http: Path | None = None
     timeout: NotedTimeLimitS = 60.0
 
     @model_validator(mode="after")
@@ -131,6 +137,8 @@ def _words(value: Any) -> Any:
 
 def _variables(value: Any) -> Any:
     for name, text in value.items() if isinstance(value, dict) else ():
+        if not name or "=" in name:
+            raise ValueError(f'not a name of a variable: {name!r}\nwrite environment: {{NAME: "value"}}')
         _check_text(text, f"variable {name}")
     return value
 
@@ -153,14 +161,14 @@ class SubjectSpec(Part):
     get."""
 
     program: Literal["kv-service", "empty"] | None = None
-    build: Annotated[str, Field(pattern=r"^[^-\s]\S*$")] | None = None
+    build: Revision | None = None
     command: Annotated[list[str] | None, BeforeValidator(_words)] = Field(None, min_length=1)
     url: str | None = None
-    name: Annotated[str, Field(pattern=_NAME)] | None = None
+    name: Name | None = None
     ready: Annotated[Ready, BeforeValidator(_ready)] = Ready()
     stop: Annotated[Stop, BeforeValidator(_stop)] = Stop()
     jvm: bool = False
-    metrics: Annotated[str, Field(pattern=r"^/[!-~]*$")] | None = None
+    metrics: Path | None = None
     statuses: dict[HttpMethod, Statuses] | None = None
     paths: dict[HttpMethod, str] | None = None
     fill: Annotated[Literal["http", "directory"] | None, BeforeValidator(_fill)] = None

@@ -3,6 +3,7 @@
 import os
 import resource
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from memory_groups import can_make_groups, groups_of
@@ -46,6 +47,18 @@ def test_too_many_connections_for_the_hard_limit_are_refused_with_both_numbers(o
         limits.check_open_files(10_000)
     assert refused.value.message == "not enough open files: needed=10512 limit=4096 connections=10000"
     assert "prlimit" in refused.value.hint and "fewer connections" in refused.value.hint
+
+
+@pytest.mark.parametrize("jvm", [{"heap": "8g"}, {"options": ["-XX:MaxHeapSize=8g"]}])
+def test_a_heap_larger_than_the_machines_memory_is_refused_with_both_sizes(monkeypatch, tmp_path, jvm):
+    monkeypatch.setattr(limits.psutil, "virtual_memory", lambda: SimpleNamespace(total=8 << 30))
+    assert list(limits.notes(needs(jvm=jvm), tmp_path)) == []
+    monkeypatch.setattr(limits.psutil, "virtual_memory", lambda: SimpleNamespace(total=4 << 30))
+    with pytest.raises(KvstudyError) as refused:
+        list(limits.notes(needs(jvm=jvm), tmp_path))
+    assert refused.value.message == "not enough memory: heap=8.0 GiB of the machine=4.0 GiB"
+    assert refused.value.hint == "choose a smaller heap: jvm: {heap: 128m}"
+    assert list(limits.notes(needs(), tmp_path)) == [], "a JVM that nobody gives a heap takes what there is"
 
 
 def test_memory_groups_are_asked_for_only_where_a_run_needs_one(monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ nearest valid name."""
 import copy
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,12 @@ def test_mistyped_value_is_answered_with_the_nearest_valid_one(tmp_path):
         ({"question": ["a"]}, "question: input should be a valid string"),
         ({"expectation": "it is fast"}, "expectation: an expectation carries a number"),
         ({"jvm": {"heap": "lots"}}, "jvm.heap: not a size: 'lots'"),
-        ({"jvm": {"options": ["-XX:+UseG1GC -Xmx1g"]}}, "jvm.options: string should match pattern"),
+        ({"jvm": {"options": ["-XX:+UseG1GC -Xmx1g"]}}, "jvm.options: not a flag of a JVM: '-XX:+Use"),
+        ({"jvm": {"heap": "999999g"}}, "jvm.heap: more than 16 TiB: '999999g'"),
+        ({"jvm": {"options": ["-XX:MaxHeapSize=999999g"]}}, "jvm.options: more than 16 TiB: '999999g'"),
+        ({"service": {"memory": "999999g"}}, "service.memory: more than 16 TiB: '999999g'"),
+        ({"workload": "PUT"}, "workload.script: not a workload: 'PUT'"),
+        ({"generator": "x" * 5000}, "generator: not one of loadgen, wrk2, wrk: 'xxx"),
         ({"service": "workers"}, "service: must be a mapping of keys to values"),
         ({"fill": "many"}, "fill: must be a mapping of keys to values"),
         ({"compare": False}, "compare: must be a mapping of keys to values"),
@@ -331,7 +337,7 @@ def test_every_preset_is_checked_not_only_the_one_asked_for(tmp_path):
         ({"My preset": {}}, "a preset's name is a word in lower case: 'My preset'", None),
         ({7: {}}, "a preset's name is a word in lower case: 7", None),
         ({"quick": {"repeat": 1}}, "presets.quick: unknown key: repeat", "did you mean repeats?"),
-        ({"quick": {"question": "another?"}}, "presets.quick: unknown key: question", None),
+        ({"quick": {"question": "another?"}}, "presets.quick.question: is the same in all presets", None),
         ({"quick": 5}, "presets.quick: must be a mapping", None),
     ],
 )
@@ -395,6 +401,8 @@ def test_file_that_is_no_mapping_is_refused(tmp_path, text, words):
         ("? [a, b]\n: 2\n", ""),
         ("service: {~: 2}\n", "service: "),
         ("service: {[a, b]: 2}\n", "service: "),
+        ("service: {1.5: 2}\n", "service: "),
+        ("true: 2\n", ""),
     ],
 )
 def test_a_key_that_is_no_word_is_refused_with_its_line(tmp_path, text, where):
@@ -403,6 +411,55 @@ def test_a_key_that_is_no_word_is_refused_with_its_line(tmp_path, text, where):
         load(tmp_path, text=whole + text)
     line = 1 + len(whole.splitlines())
     assert caught.value.message.startswith(f"{tmp_path}/trial.yaml:{line}: {where}a key is a word: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("service: " + "[" * 2000 + "]" * 2000, "not valid YAML: nested too deeply"),
+        ("service: " + "{a: " * 400 + "1" + "}" * 400, "not valid YAML: nested too deeply"),
+        (
+            "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+            + "".join(f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in pairwise("abcdefgh")),
+            "not an experiment: more than 20000 keys and values",
+        ),
+        ("service: !!python/object/apply:os.system ['true']", "service: must be a mapping of keys to values"),
+        ('spin: "a\\0b"', "spin: holds a letter that is none: '\\x00'"),
+        ('spin: "a\\ud800b"', "spin: holds a letter that is none: '\\ud800'"),
+        ('spin: "\\e[31m"', "spin: holds a letter that is none: '\\x1b'"),
+        ('"\\a": 1', "holds a letter that is none: '\\x07'"),
+    ],
+    ids=["lists", "mappings", "aliases", "tag", "nul", "half-a-letter", "escape", "key"],
+)
+def test_a_hostile_file_is_one_line_and_soon(tmp_path, text, words):
+    """Such as no person writes, but a program or a bad disk may."""
+    with pytest.raises(ExperimentError) as caught:
+        load(tmp_path, text=plain_yaml.safe_dump(WHOLE) + text + "\n")
+    assert words in caught.value.message and "\n" not in caught.value.message
+    assert caught.value.message.startswith(str(tmp_path / "trial.yaml"))
+
+
+def test_a_long_value_is_cut_in_its_message(tmp_path):
+    for change in ({"generator": "x" * 5000}, {"rate": "9" * 3000}):
+        assert len(refused(tmp_path, change).message) < 600
+
+
+@pytest.mark.parametrize("name", ["my trial", "my_trial", "Trial", "a.b", "prüf"])
+def test_a_file_whose_name_is_none_of_an_experiment_is_told_in_words(tmp_path, name):
+    file = tmp_path / f"{name}.yaml"
+    file.write_text(plain_yaml.safe_dump(WHOLE))
+    with pytest.raises(ExperimentError) as caught:
+        Experiment.load(file)
+    assert caught.value.message == f"{file}: name: not a name of an experiment: {name!r}"
+    assert caught.value.hint.startswith("small letters, digits and -, as my-service")
+
+
+def test_a_key_that_a_preset_or_a_duet_cannot_have_is_not_called_unknown(tmp_path):
+    for change, words in (
+        ({"presets": {"quick": {"name": "x"}}}, "presets.quick.name: is the same in all presets"),
+        ({"compare": {"repeats": 5}}, "compare.repeats: a duet has none of its own"),
+    ):
+        assert words in refused(tmp_path, change).message
 
 
 def test_file_that_cannot_be_read_is_said_without_pythons_words(tmp_path):

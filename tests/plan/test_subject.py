@@ -34,7 +34,7 @@ def configurations(tmp_path, **change):
             "subject.url: give one of build, command and url, not build and url",
             None,
         ),
-        ({"build": "--main"}, "subject.build: string should match pattern", None),
+        ({"build": "--main"}, "subject.build: not a revision: '--main'", "a branch, a tag or a commit; or "),
         (
             {"command": "serve --port {port}"},
             "subject.command: a command is a list of words: 'serve --port {port}'",
@@ -110,7 +110,21 @@ def configurations(tmp_path, **change):
             "subject.ready.http: give either line or http, not both",
             None,
         ),
-        (COMMAND | {"ready": {"http": "/a b"}}, "subject.ready.http: string should match pattern", None),
+        (COMMAND | {"ready": {"http": "/a b"}}, "subject.ready.http: not a path: '/a b'", "it begins with /"),
+        (COMMAND | {"metrics": "metrics"}, "subject.metrics: not a path: 'metrics'", "it begins with /"),
+        (COMMAND | {"name": "My Shop"}, "subject.name: not a name of a subject: 'My Shop'", "small letters"),
+        (
+            COMMAND | {"environment": {"A=B": "x"}},
+            "subject.environment: not a name of a variable: 'A=B'",
+            None,
+        ),
+        (COMMAND | {"environment": {"": "x"}}, "subject.environment: not a name of a variable: ''", None),
+        (
+            COMMAND | {"command": ["a\0b", "{port}"]},
+            "subject.command: holds a letter that is none: ",
+            "write text",
+        ),
+        (COMMAND | {"memory": "99999g"}, "subject.memory: more than 16 TiB: '99999g'", None),
         (COMMAND | {"ready": {"lines": "x"}}, "subject.ready: unknown key: lines", "did you mean line?"),
         (
             COMMAND | {"statuses": {"PUT": 42}},

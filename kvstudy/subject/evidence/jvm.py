@@ -8,7 +8,6 @@ Attached(jdk, pid, recording)       for one that somebody else started: the reco
 """
 
 import os
-import re
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from kvstudy.errors import RunFailed, ToolMissing
+from kvstudy.plan.factors import HEAP_FLAG
 from kvstudy.project import jfr_converter_jar, profiler_library
 from kvstudy.subject.evidence.profiler import AttachedProfiler, Profiler
 from kvstudy.subject.evidence.recording import RECORDING_SETTINGS, read_recording
@@ -30,7 +30,6 @@ RECORDING_MAX = "128m"
 # Frames between safepoints are named too; without it a profile is biased towards loops' ends and calls.
 PROFILING_FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"]
 JCMD_TIMEOUT_S = 30
-HEAP = re.compile(r"-Xmx(\w+)")
 SERVER_CLASS_PROCESSORS = 2  # with fewer a JVM takes the serial collector, unless it is told otherwise
 COMPILER_THREADS = (b"C1 CompilerThre", b"C2 CompilerThre")  # as the kernel cuts their names
 BESIDE_HEAP_BYTES = 160 << 20  # code, threads, metaspace and buffers of one JVM with the service
@@ -59,8 +58,14 @@ def processors(place: Place) -> list[str]:
 def memory_needed_bytes(flags: Sequence[str]) -> int:
     """Of a JVM with these flags: its heap, a quarter of the machine's memory where nobody says how much, and
     what it takes beside."""
-    given = [found[1] for flag in flags if (found := HEAP.fullmatch(flag))]
-    return BESIDE_HEAP_BYTES + (parse_size_bytes(given[-1]) if given else psutil.virtual_memory().total // 4)
+    heap = heap_bytes(flags)
+    return BESIDE_HEAP_BYTES + (psutil.virtual_memory().total // 4 if heap is None else heap)
+
+
+def heap_bytes(flags: Sequence[str]) -> int | None:
+    """That these flags ask for; None where they leave it to the JVM."""
+    given = [found[1] for flag in flags if (found := HEAP_FLAG.fullmatch(flag))]
+    return parse_size_bytes(given[-1]) if given else None
 
 
 def check_built(*paths: Path) -> None:
