@@ -24,6 +24,7 @@ from kvstudy.subject.protocol import LiveSubject, Place
 from kvstudy.units import format_duration
 
 KEY, VALUE_BYTES, TIMEOUT_S = key_of(1, 16), 100, 10
+ANSWER_BYTES = 1 << 20  # as much as is looked at
 DEATH_STEPS, DEATH_STEP_S = 10, 0.05
 NO_PUT = (405, 501)  # what says that it takes no PUT
 
@@ -249,7 +250,11 @@ def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None, log: Path) -
         try:
             connection.request(method, target, body)
             answer = connection.getresponse()
-            status, content = answer.status, answer.read()
+            status, content = answer.status, answer.read(ANSWER_BYTES)
+        except TimeoutError as error:
+            raise KvstudyError(
+                f"no answer to {method} {target} within {TIMEOUT_S} s", "look into what it does then"
+            ) from error
         except (OSError, http.client.HTTPException) as error:
             _tell_death(live, f"{method} {target}")
             raise KvstudyError(f"no answer to {method} {target}: {error!r}") from error

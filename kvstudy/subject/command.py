@@ -78,6 +78,12 @@ class Command:
 
     def check(self, profiled: bool) -> None:
         if self._program is None:
+            word = self._of_project(self.spec.command[0])
+            if "/" in word and isfile(self.root / word):
+                raise ToolMissing(
+                    f"program cannot be executed: {word}: needed by subject {self.name}",
+                    "chmod +x it, or name what runs it before: python3, sh, java -jar, …",
+                )
             raise ToolMissing(
                 f"no such program: {self.spec.command[0]}: needed by subject {self.name}",
                 "install it, or write its path; a path that begins with {root} is the project's own; kvstudy "
@@ -432,9 +438,7 @@ def ready_rule(
     """By a line of its log and a connection, which some take a moment later; by an answer that is no error of
     its own; or by a connection."""
     if line is not None:
-        return lambda launched: (
-            any(line in said for said in launched.log_lines()) and takes_connections(port, host)
-        )
+        return lambda launched: launched.has_said(line) and takes_connections(port, host)
     if path is not None:
         return lambda _launched: (status := status_of(port, path, host)) is not None and status < 500
     return lambda _launched: takes_connections(port, host)

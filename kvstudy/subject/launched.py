@@ -12,6 +12,7 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from signal import SIGTERM, Signals
 
@@ -23,6 +24,8 @@ from kvstudy.units import format_bytes
 READY_TIMEOUT_S = 60.0
 READY_STEP_S = 0.01
 STDOUT_LINES_KEPT = 50
+SEARCHED_BYTES = 16 << 20  # at once, of a log that may be of any length
+LAST_BYTES = 64 << 10
 # Said by the JVM after its reason, which is all that it said before.
 REFUSED_BY_JVM = "Error: Could not create the Java Virtual Machine"
 
@@ -56,6 +59,7 @@ class Launched:
         self.announced: str | None = None
         self._said: deque[str] = deque(maxlen=STDOUT_LINES_KEPT)
         self._log, self._log_begin = log, _size(log)  # before it may stand what another one said
+        self._searched_until = self._log_begin
         self._ready_line = ready_line
         self._group = _group_of(memory_bytes)
         try:
@@ -176,17 +180,31 @@ class Launched:
         if self._group:
             self._group.end()
 
-    def log_lines(self) -> list[str]:
-        """Those that say something: frames of a stack trace do not."""
+    def has_said(self, text: str) -> bool:
+        """Whether a line of its log holds it. Asked again and again: what was looked through is not read
+        twice, and a log that grows faster than it is read is left for the next time."""
+        wanted, found = text.encode(errors="surrogateescape"), b""
+        with suppress(OSError), self._log.open("rb") as log:
+            log.seek(self._searched_until)
+            found = log.read(SEARCHED_BYTES)
+        if wanted in found:
+            return True
+        self._searched_until += max(0, len(found) - len(wanted) + 1)
+        return False
+
+    def _last_lines(self) -> list[str]:
+        """Of its log, those that say something: frames of a stack trace do not."""
         try:
-            text = self._log.read_bytes()[self._log_begin :].decode(errors="replace")
+            with self._log.open("rb") as log:
+                log.seek(max(self._log_begin, _size(self._log) - LAST_BYTES))
+                text = log.read(LAST_BYTES).decode(errors="replace")
         except OSError:
             return []
         return [line.strip() for line in text.splitlines() if line.strip() and not re.match(r"\s+at ", line)]
 
     def last_words(self) -> str:
         """The last line of its log that says something; of a JVM that refused to start its reason."""
-        lines = self.log_lines()
+        lines = self._last_lines()
         refused = next((number for number, line in enumerate(lines) if line.startswith(REFUSED_BY_JVM)), 0)
         return (" ".join(lines[:refused]) if refused else lines[-1])[:300] if lines else "it said nothing"
 
@@ -195,7 +213,7 @@ class Launched:
         could not be had."""
         if self._ready_line and self._process.exit_code is not None:
             self._reader.join(timeout=1)
-        if self._said and not self.log_lines():
+        if self._said and not self._last_lines():
             with self._log.open("a", encoding="utf-8") as log:
                 log.writelines(f"{line}\n" for line in list(self._said))
 

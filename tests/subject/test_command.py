@@ -189,6 +189,15 @@ def test_a_command_that_is_not_there_is_said_before_anything_is_started(place):
         command(place, command=["nosuchd", "{port}"]).launch(place)
 
 
+def test_a_program_that_is_there_and_cannot_be_executed_is_said_so(place):
+    (place.folder / "serve.sh").write_text("#!/bin/sh\n")
+    one = command(place, command=[str(place.folder / "serve.sh"), "{port}"])
+    with pytest.raises(
+        ToolMissing, match=r"^program cannot be executed: \S+/serve.sh: needed .*\n  chmod \+x"
+    ):
+        one.check(profiled=False)
+
+
 def test_a_command_that_ends_at_once_is_told_with_its_last_words(place):
     failing = command(place, command=[sys.executable, "-c", "import sys; sys.exit('no licence')", "{port}"])
     with pytest.raises(

@@ -32,6 +32,27 @@ def test_ready_line_is_found_among_others_and_gives_the_address(tmp_path):
     service.stop()
 
 
+def test_a_log_of_any_length_is_looked_through_once_and_its_last_words_are_read_alone(tmp_path, monkeypatch):
+    """A service that logs each request, or goes mad, writes more than there is memory."""
+    log = tmp_path / "log"
+    monkeypatch.setattr("kvstudy.subject.launched.SEARCHED_BYTES", 10)
+    monkeypatch.setattr("kvstudy.subject.launched.LAST_BYTES", 40)
+    log.write_text("serving on, said the one before\n")
+    service = launched(
+        "import sys, time; print('ready: http://127.0.0.1:1', flush=True); "
+        "sys.stderr.write('x' * 95 + 'serving on 1\\n' + 'y' * 50 + '\\nlast words\\n'); sys.stderr.flush(); "
+        "time.sleep(60)",
+        log,
+    )
+    try:
+        assert wait_until(lambda: log.read_text().endswith("last words\n"), 20)
+        assert sum(not service.has_said("serving on") for _ in range(100)) in range(9, 100)
+        assert service.has_said("serving on") and not any(service.has_said("none") for _ in range(100))
+        assert service.last_words() == "last words"
+    finally:
+        service.stop()
+
+
 def test_service_that_ends_before_it_is_ready_says_why(tmp_path):
     with pytest.raises(
         RunFailed, match=r"service ended before it was ready: exit=1: port is taken: port=8080$"

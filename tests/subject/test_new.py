@@ -2,13 +2,18 @@
 
 import json
 import shlex
+import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from project import project
 
+from kvstudy.errors import KvstudyError
+from kvstudy.measure import new
 from kvstudy.plan.experiment import Experiment
+from kvstudy.plan.subject import SubjectSpec
 from kvstudy.record.run_folder import sealed_runs
 
 pytestmark = pytest.mark.machine
@@ -49,6 +54,16 @@ def test_an_experiment_is_written_and_tried_and_its_plan_is_whole(project):
     code, out, err = project.finished(project.kvstudy(*asked, command("x")))
     assert code == 0 and "stopped in order" in out, err
     assert (project.root / "experiments" / "my-service.yaml").read_bytes() != before
+
+
+def test_a_service_that_does_not_answer_is_told_in_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(new, "TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        live = SimpleNamespace(
+            url=f"http://127.0.0.1:{deaf.getsockname()[1]}", check_alive=lambda _doing: None
+        )
+        with pytest.raises(KvstudyError, match="^no answer to GET /slow within 0.2 s\n  look into what"):
+            list(new._answers(live, SubjectSpec(url=live.url), "/slow", tmp_path / "log"))
 
 
 def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(project):
