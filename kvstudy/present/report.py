@@ -19,7 +19,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import chdir
 from copy import deepcopy
+from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 import nbformat
 import papermill
@@ -36,6 +38,7 @@ from kvstudy.errors import InputError, KvstudyError
 from kvstudy.plan.experiment import Experiment
 from kvstudy.present import cards
 from kvstudy.present.kernels import Copies, imported_by
+from kvstudy.present.markdown import without_tags
 from kvstudy.present.page import LEAD, Entry, page_of, title_of
 from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, raw_root, study_root
 from kvstudy.record.run_folder import SEAL
@@ -219,8 +222,8 @@ def _ask(notebook: nbformat.NotebookNode, root: Path, name: str) -> None:
         (place, cell) for place, cell in enumerate(notebook.cells) if cell.cell_type == "markdown"
     )
     about.source = about.source.replace("**Expectation.**", "**Expectation of this page.**")
-    asked = f"**Question of `{name}`.** {one.question.strip()}"
-    expected = f"**Its expectation.** {one.expectation.strip()}"
+    asked = f"**Question of `{name}`.** {without_tags(one.question.strip())}"
+    expected = f"**Its expectation.** {without_tags(one.expectation.strip())}"
     notebook.cells.insert(place + 1, new_markdown_cell(f"{asked}\n\n{expected}"))
 
 
@@ -290,7 +293,12 @@ def _folders(notebook: nbformat.NotebookNode, root: Path, out_dir: Path) -> dict
         for path in (data / place).glob("*/*")
         if path.name in named
     }
-    return {"base": Path(os.path.relpath(data, out_dir)).as_posix(), "of": found}
+    return {"base": _address(data, out_dir), "of": found}
+
+
+def _address(path: Path, from_dir: Path) -> str:
+    """Of ``path`` in a page in ``from_dir``: a # or % in the name of a folder is no sign of an address."""
+    return quote(Path(os.path.relpath(path, from_dir)).as_posix())
 
 
 def _menu_title(stem: str, notebook: nbformat.NotebookNode) -> str:
@@ -313,7 +321,7 @@ def _linked_to_study(text: str, here: Iterable[str], first: str, root: Path, out
         if page in here:
             target = _href(page, first)
         elif (study / _href(page, FIRST)).is_file():
-            target = Path(os.path.relpath(study / _href(page, FIRST), out_dir)).as_posix()
+            target = escape(_address(study / _href(page, FIRST), out_dir))
         else:
             return link["text"]
         return f'<a href="{target}{link["rest"]}"{link["more"]}>{link["text"]}</a>'

@@ -2,7 +2,9 @@
 
 import re
 import sys
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import nbformat
 import pytest
@@ -16,6 +18,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "analyse"))
 
 from duet_maker import DuetMaker
 from run_maker import RunMaker
+
+ASKED = "warm_up: 2s\nconnections: 1\nthreads: 1\nrate: 1000\nrepeats: 2\nseed: 1\n"
 
 
 def test_a_kernel_that_dies_costs_its_own_page_alone(tmp_path, monkeypatch):
@@ -153,3 +157,28 @@ def test_pages_of_the_reference_alone_have_a_bound_of_their_own(tmp_path):
     report._check_sizes(tmp_path / "study", 10)
     with pytest.raises(KvstudyError, match="study too large: size=10 limit=9"):
         report._check_sizes(tmp_path / "study", 9)
+
+
+def test_a_folder_may_have_signs_of_an_address_in_its_name(tmp_path):
+    root = tmp_path / "no. #1, 100% <b> & co"
+    run_id = RunMaker(root / "data" / "raw")(experiment="shop").run_id
+    (root / "figures" / "study").mkdir(parents=True)
+    (root / "figures" / "study" / "07-tail.html").touch()
+    notebook, out = new_notebook(cells=[new_markdown_cell(run_id)]), tmp_path / "pages"
+    found = report._folders(notebook, root, out)
+    assert "#" not in found["base"]
+    assert (out / unquote(found["base"]) / found["of"][run_id]).resolve().is_dir()
+    link = report._linked_to_study('<a href="07-tail.html#Doubts">tail</a>', [], "03-percentiles", root, out)
+    address, _, fragment = re.fullmatch('<a href="(.*)">tail</a>', link)[1].partition("#")
+    assert fragment == "Doubts" and (out / unquote(unescape(address))).resolve().is_file()
+
+
+def test_a_question_may_have_names_that_look_like_tags(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    text = "name: shop\nquestion: Is queue<int> faster?\nexpectation: As `list<int>`, within 5 %.\n"
+    (tmp_path / "experiments" / "shop.yaml").write_text(f"{text}workload: put\nduration: 5s\n{ASKED}")
+    notebook = new_notebook(cells=[new_markdown_cell("# How?")])
+    report._ask(notebook, tmp_path, "shop")
+    assert notebook.cells[1].source == (
+        "**Question of `shop`.** Is queue\\<int> faster?\n\n**Its expectation.** As `list<int>`, within 5 %."
+    )
