@@ -95,6 +95,9 @@ def chart(data: dict) -> Markup:
     if not figure["data"]:
         # Nothing was measured: the sentence says so, and an empty frame would only push the rest away.
         return Markup(f'<figure class="chart">{caption}{below}</figure>')
+    if not has_points(figure):
+        nothing = "Nothing to draw: these runs have no such rows."
+        return Markup(f'<figure class="chart">{caption}{below}<p class="under">{nothing}</p></figure>')
     stored = {"data": figure["data"], "layout": layout, "config": theme.CONFIG}
     text = json.dumps(stored, separators=(",", ":")).replace("</", "<\\/")
     label = escape(f"Chart. {title or finding}. {drawn}", quote=True)
@@ -104,6 +107,17 @@ def chart(data: dict) -> Markup:
         f'style="height:{layout.get("height", 460)}px"></div>'
         f'<script type="application/json">{text}</script>{below}</figure>'
     )
+
+
+def has_points(figure: dict) -> bool:
+    """Whether a stored figure draws anything: plotly express makes a trace of a frame without rows, too."""
+    along = [[trace[name] for name in ("x", "y", "z") if name in trace] for trace in figure.get("data", [])]
+    return any(not arrays or any(map(_is_filled, arrays)) for arrays in along)
+
+
+def _is_filled(array: object) -> bool:
+    """Numbers that plotly packed are base64."""
+    return bool(array.get("bdata") if isinstance(array, dict) else len(array))
 
 
 def folded(html: str) -> Markup:
@@ -186,7 +200,7 @@ def _lead(notebook: nbformat.NotebookNode) -> tuple[int, nbformat.NotebookNode] 
     drawn."""
     found = list(_outputs(notebook))
     cards = [place for place in found if CARDS_MIME in place[1].get("data", {})]
-    charts = [place for place in found if place[1].get("data", {}).get(PLOTLY_MIME, {}).get("data")]
+    charts = [place for place in found if has_points(place[1].get("data", {}).get(PLOTLY_MIME, {}))]
     tagged = [place for place in charts if LEAD in notebook.cells[place[0]].metadata.get("tags", [])]
     return next(iter(cards or tagged or charts), None)
 

@@ -77,6 +77,17 @@ def test_an_empty_chart_is_its_sentence_alone():
     assert 'class="plot"' not in html
 
 
+def test_a_chart_of_a_frame_without_rows_says_so_and_leads_no_page():
+    rows = pd.DataFrame({"samples": [400.0], "frame": ["recv"]})
+    empty, drawn = (
+        px.bar(frame, x="samples", y="frame", title=title)
+        for frame, title in ((rows.head(0), "Of none"), (rows, "Of one"))
+    )
+    html = page(plotted(empty), plotted(drawn))
+    assert html.count('class="plot"') == 1 and html.count("Nothing to draw: these runs have no such") == 1
+    assert html.index("Of one") < html.index("Of none")
+
+
 def test_code_is_folded_and_the_parameters_stand_at_the_end():
     parameters = new_code_cell("# Defaults\nx = 1", metadata={"tags": ["parameters"]})
     html = page(parameters, new_markdown_cell("# Question?"), new_code_cell("x"))
