@@ -60,8 +60,8 @@ def shown(tables: Tables, worst: str | None = None) -> HTML:
     height_px = runs[0]["figure"]["layout"]["height"]
     options = "".join(f'<option value="{at}">{escape(run["named"])}</option>' for at, run in enumerate(runs))
     return HTML(
-        '<div class="moment"><form onsubmit="return false">'
-        f'<label>Run <select class="run">{options}</select></label>'
+        '<div class="moment"><form autocomplete="off" onsubmit="return false">'
+        f'<label>Run <select class="run" autocomplete="off">{options}</select></label>'
         '<label>from <input class="from" type="number" step="0.02" min="0"> s</label>'
         '<label>to <input class="to" type="number" step="0.02" min="0"> s</label>'
         '<button type="button" class="whole">Whole run</button></form>'
@@ -76,7 +76,7 @@ def shown(tables: Tables, worst: str | None = None) -> HTML:
         '<button type="button" class="against" aria-pressed="false">Difference against the rest</button>'
         "</div>"
         '<div class="flame"><form onsubmit="return false"><label>Search frames (regular expression) '
-        '<input type="search" class="search"></label></form>'
+        '<input type="search" class="search" autocomplete="off"></label></form>'
         '<iframe title="Flame graph of the part"></iframe></div><div class="lists"></div>'
         f'<script type="application/json" class="runs">{stored}</script></div>{_by_itself()}'
     )

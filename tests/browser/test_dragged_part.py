@@ -140,6 +140,20 @@ def test_a_run_without_samples_says_so_and_lists_its_slow_answers(page):
     assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+def test_who_comes_back_to_the_page_sees_the_run_that_the_chooser_names(page, study):
+    chosen = "return [arguments[0].value, document.querySelector('.moment .from').value]"
+    run = Select(page.find_element(By.CSS_SELECTOR, ".moment .run"))
+    run.select_by_index(len(run.options) - 1)
+    type_part(page, "1.00", "5.00")
+    page.get((study / "index.html").as_uri())
+    page.back()
+    WebDriverWait(page, 60).until(
+        lambda _: page.find_elements(By.CSS_SELECTOR, ".moment .plot[data-listens]")
+    )
+    shown = page.execute_script(chosen, page.find_element(By.CSS_SELECTOR, ".moment .run"))
+    assert shown == ["0", "0.00"] and part_text(page).startswith("The whole run")
+
+
 def test_of_a_part_without_a_slow_answer_the_slowest_seconds_stand_there(page):
     run = Select(page.find_element(By.CSS_SELECTOR, ".moment .run"))
     run.select_by_index(len(run.options) - 1)
