@@ -55,7 +55,7 @@ _BELOW = """<script>
 window.scrollTo(0, document.documentElement.scrollHeight);
 window.shown = () => {
   const background = getComputedStyle(document.body).backgroundColor;
-  return { levels, root, px, height: canvasHeight, background, inverted };
+  return { levels, root, px, height: canvasHeight, background, inverted, pattern };
 };
 </script>"""
 
@@ -127,7 +127,7 @@ def embedded(page: str, title: str, searchable: bool = True, style: str = "") ->
     search = f"try {{ {reach}.search(this.value || false) }} catch (unfinished) {{}}"
     box = (
         '<form onsubmit="return false"><label>Search frames (regular expression) <input type="search" '
-        f'oninput="{search}"></label>'
+        f'autocomplete="off" oninput="{search}"></label>'
         f'<button type="button" onclick="{reach}.render()">Reset zoom</button><span>Click a frame to '
         "zoom into it.</span></form>"
         if height

@@ -109,6 +109,25 @@ def test_a_flame_graph_can_be_searched_and_zoomed(study, chromium):
     chromium.switch_to.default_content()
 
 
+def test_a_zoomed_flame_graph_stays_zoomed_in_another_theme(study, chromium):
+    opened(chromium, study / "05-flame-graphs.html")
+    frame = chromium.find_element(By.CSS_SELECTOR, ".flame iframe")
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", frame)
+    WebDriverWait(chromium, 60).until(
+        lambda _: chromium.execute_script("return !!arguments[0].contentWindow.shown", frame)
+    )
+    root = "return arguments[0].contentWindow.shown().root.title"
+    chromium.execute_script(
+        "const page = arguments[0].contentWindow; page.render(page.shown().levels[2][0])", frame
+    )
+    zoomed = chromium.execute_script(root, frame)
+    chromium.find_element(By.ID, "theme").click()
+    is_dark = "return arguments[0].contentDocument.documentElement.classList.contains('dark')"
+    WebDriverWait(chromium, 60).until(lambda _: chromium.execute_script(is_dark, frame))
+    assert zoomed != "all" and chromium.execute_script(root, frame) == zoomed
+    chromium.execute_script("localStorage.clear()")
+
+
 def test_another_graph_is_drawn_in_the_place_of_the_one_before_when_it_is_chosen(study, chromium):
     opened(chromium, study / "07-tail.html")
     graphs = chromium.find_elements(By.CSS_SELECTOR, ".graphs")[-1]

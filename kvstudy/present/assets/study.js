@@ -166,7 +166,8 @@
       const page = frame.contentDocument;
       if (!page || !page.getElementById('canvas')) return;
       page.documentElement.classList.toggle('dark', isDark());
-      frame.contentWindow.render();
+      const { render, shown } = frame.contentWindow;
+      render(shown && shown().root); // zoomed as it was
     });
     root.classList.toggle('dark', isDark()); // DataTables looks for it
   }
