@@ -1,5 +1,6 @@
 """Pages of outputs that the made study does not have: names of all kinds, quantities, few panels."""
 
+import csv
 import json
 
 import pandas as pd
@@ -10,7 +11,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from test_answers_first import SCREEN, boxes, on_a_screen
 from test_pages import touching
-from visits import draw_all, opened
+from test_taken_out import copied, with_clipboard
+from visits import NARROW_PX, draw_all, opened
 
 from kvstudy.present import notebook, report, words
 from kvstudy.present.figures.panels import cell, panel_grid, titled
@@ -73,6 +75,40 @@ def test_a_column_of_quantities_is_sorted_by_what_they_say(page, chromium, monke
     chromium.execute_script("document.querySelector('table.dataTable .dt-column-order').click()")
     WebDriverWait(chromium, 60).until(lambda _: set(texts(chromium, CELL)[:2]) == set(SORTED[:2]))
     assert texts(chromium, CELL)[2:] == SORTED[2:]
+
+
+def test_cells_of_any_text_and_number_are_copied_as_they_are_seen(page, chromium, monkeypatch):
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
+    texts_of = {"name": [NAME, 'a|b, "c" & d*e*', "`f`"], "p99 (ms)": [1.5, 2.25, float("nan")]}
+    frame = pd.DataFrame(texts_of)
+    shown = notebook.show(frame).data, frame.to_html(border=0, index=False)
+    opened(chromium, page(*(("text/html", html) for html in shown)))
+    with_clipboard(chromium)
+    numbers = ["1.50", "2.25", "NaN"]
+    for table in chromium.find_elements(By.CSS_SELECTOR, "details.table"):
+        chromium.execute_script("arguments[0].open = true", table)
+        csv_button, markdown = table.find_elements(By.CSS_SELECTOR, ".tools button")
+        assert list(csv.reader(copied(chromium, csv_button))) == [
+            list(frame.columns),
+            *map(list, zip(frame["name"], numbers, strict=True)),
+        ]
+        rows = [line.strip("| ").rpartition(" | ") for line in copied(chromium, markdown)[2:]]
+        assert [name for name, *_ in rows] == [r"queue\<int>", r'a\|b, "c" & d\*e\*', r"\`f\`"]
+        assert [number for *_, number in rows] == numbers
+
+
+def test_a_label_without_a_blank_is_no_wider_than_the_page(page, chromium):
+    label = "x" * 200
+    figure = panel_grid([f"{label}{place}, put" for place in range(3)], "rate", "latency")
+    for place in range(3):
+        figure.add_trace(go.Scatter(x=[1, 2], y=[1, 2], name=label), **cell(place, 3))
+    titled(figure, "Latency", f"{label}: p99 rises", label)
+    told = Markdown(f"## {label}\n\nOf `{label}`, and **{label}**.")
+    made = page((PLOTLY_MIME, json.loads(figure.to_json())), ("text/markdown", told.data))
+    for width in (NARROW_PX, SCREEN[0]):
+        opened(chromium, made, width)
+        draw_all(chromium)
+        assert chromium.execute_script("return document.documentElement.scrollWidth <= innerWidth"), width
 
 
 def test_ticks_that_have_no_room_are_hidden_and_round_ones_stay(page, chromium):

@@ -1,5 +1,7 @@
 """What a reader takes out of a page: charts and flame graphs as files, tables as text, a run's folder."""
 
+import re
+
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -82,6 +84,20 @@ def test_a_flame_graph_is_saved_with_the_frames_that_it_shows(study, chromium, d
     assert saved(chromium, flame, downloads, "png").startswith(PNG)
 
 
+def test_a_saved_flame_graph_has_the_frames_that_a_search_found(study, chromium, downloads):
+    opened(chromium, study / "05-flame-graphs.html")
+    flame = chromium.find_elements(By.CSS_SELECTOR, ".flame:not(.moment .flame)")[0]
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
+    WebDriverWait(chromium, 60).until(
+        lambda _: chromium.execute_script(
+            "return !!arguments[0].querySelector('iframe').contentWindow.shown", flame
+        )
+    )
+    flame.find_element(By.CSS_SELECTOR, "input").send_keys("kv/lsm")
+    text = saved(chromium, flame, downloads, "svg").decode()
+    assert re.findall('fill="#ee00ee"><title>([^<]*)', text) == ["kv/lsm/LsmStore.get"]
+
+
 def test_a_click_on_a_line_leads_to_the_folder_of_its_run(study, chromium):
     opened(chromium, study / "03-percentiles.html")
     draw_all(chromium)
@@ -124,6 +140,28 @@ def test_a_button_that_is_clicked_twice_has_its_name_again(study, chromium):
         )
     chromium.execute_script("later.forEach((act) => act())")
     assert button.get_attribute("textContent") == "CSV"
+
+
+@pytest.mark.parametrize(("allowed", "said"), [("true", "copied"), ("false", "refused by the browser")])
+def test_without_a_clipboard_a_button_says_whether_it_copied_and_keeps_the_focus(
+    study, chromium, allowed, said
+):
+    opened(chromium, study / "03-percentiles.html")
+    chromium.execute_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: undefined}); window.setTimeout = () => {};"
+        f"document.execCommand = () => {{ window.copied = document.activeElement.value; return {allowed}; }}"
+    )
+    table = chromium.find_element(By.CSS_SELECTOR, "details.table")
+    chromium.execute_script("arguments[0].open = true", table)
+    button = table.find_element(By.CSS_SELECTOR, ".tools button")
+    chromium.execute_script("arguments[0].focus()", button)
+    assert "," in copied(chromium, button)[0]
+    WebDriverWait(chromium, 60).until(lambda _: button.text == said)
+    assert chromium.switch_to.active_element == button
+    assert (button.get_attribute("aria-live"), button.find_element(By.XPATH, "..").accessible_name) == (
+        "polite",
+        "Copy",
+    )
 
 
 def test_a_frame_of_plain_pandas_is_copied(study, chromium):

@@ -164,6 +164,8 @@ window.kvstudyPanels = (() => {
     });
     row.append(all);
     set(first);
+    // Who does not see the chart hears what it shows now.
+    if (under) under.setAttribute('aria-live', 'polite');
     plot.before(row);
   }
 

@@ -6,6 +6,7 @@
   const RUNS = new RegExp(RUN, 'g');
   const WIDTH_PX = 1100;
   const [FRAME_PX, LETTER_PX, FRAME_MIN_PX] = [16, 7, 0.5];
+  const FOUND = '#ee00ee'; // as async-profiler colours frames that a search found
   const folders = JSON.parse(document.getElementById('folders').textContent);
   const folderOf = (run) => (folders.of[run] ? `${folders.base}/${folders.of[run]}/` : null);
   function text(html) {
@@ -24,24 +25,28 @@
 
   async function copied(content, made) {
     made.dataset.name ??= made.textContent; // a second click meets what the first one wrote
+    let done = true;
     try {
       await navigator.clipboard.writeText(content);
     } catch (refused) { // a page from disk may have no clipboard
       const area = document.createElement('textarea');
       area.value = content;
+      area.style.position = 'fixed'; // nothing scrolls to it
       document.body.append(area);
       area.select();
-      document.execCommand('copy');
+      done = document.execCommand('copy');
       area.remove();
+      made.focus({ preventScroll: true });
     }
-    made.textContent = 'copied';
+    made.setAttribute('aria-live', 'polite');
+    made.textContent = done ? 'copied' : 'refused by the browser';
     setTimeout(() => { made.textContent = made.dataset.name; }, 1200);
   }
 
-  const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell);
+  const quoted = (cell) => (/[",\r\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell);
   const csv = (rows) => rows.map((row) => row.map(quoted).join(',')).join('\n');
   function markdown([head, ...rows]) {
-    const plain = (cell) => cell.replace(/\|/g, '\\|').replace(/\s+/g, ' ');
+    const plain = (cell) => cell.replace(/[\\|<*`]/g, '\\$&').replace(/\s+/g, ' ');
     const line = (cells) => `| ${cells.map(plain).join(' | ')} |`;
     return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
   }
@@ -67,8 +72,11 @@
     const head = headOf(table);
     const api = await apiOf(table);
     if (api) {
-      const rows = api.rows({ search: 'applied', order: 'applied' }).data().toArray();
-      return [head, ...rows.map((row) => Array.from(row, (cell) => text(String(cell ?? ''))))];
+      // A number's cell holds it twice: as it is seen, and as it is sorted by.
+      const rows = api.rows({ search: 'applied', order: 'applied' }).indexes().toArray();
+      const columns = api.columns().indexes().toArray();
+      const shown = (row) => (column) => text(String(api.cell(row, column).render('display') ?? ''));
+      return [head, ...rows.map((row) => columns.map(shown(row)))];
     }
     return [head, ...[...table.querySelectorAll('tbody tr')].map((row) => [...row.cells].map(seen))];
   }
@@ -80,6 +88,8 @@
   function tools(name, ...buttons) {
     const row = document.createElement('p');
     row.className = 'tools';
+    row.setAttribute('role', 'group');
+    row.setAttribute('aria-label', name); // of the buttons, each of which is called by a format
     row.append(`${name}: `, ...buttons);
     return row;
   }
@@ -170,7 +180,7 @@
 
   // The part of a flame graph that is shown, once more: a rectangle and a name for every frame that can be
   // seen.
-  function flameSvg({ levels, root, px, height, background, inverted }) {
+  function flameSvg({ levels, root, px, height, background, inverted, pattern }) {
     const holder = document.createElement('div');
     const escaped = (name) => { holder.textContent = name; return holder.innerHTML; };
     const right = root.left + root.width;
@@ -184,7 +194,9 @@
       const named = letters > 2
         ? `<text x="${+x + 3}" y="${y + 12}">${escaped(frame.title.slice(0, letters))}</text>` : '';
       const box = `x="${x}" y="${y}" width="${width.toFixed(1)}" height="${FRAME_PX - 1}"`;
-      return `<rect ${box} fill="${frame.color}"><title>${escaped(frame.title)}</title></rect>${named}`;
+      const colour = pattern && pattern.test(frame.title) ? FOUND : frame.color;
+      const drawn = `<rect ${box} fill="${colour}"><title>${escaped(frame.title)}</title></rect>${named}`;
+      return level < root.level ? `<g opacity="0.5">${drawn}</g>` : drawn;
     })).join('');
     const size = `width="${Math.ceil(root.width * px)}" height="${height}"`;
     holder.innerHTML = `<svg ${size} font-family="Verdana, sans-serif" font-size="12">`
