@@ -50,6 +50,17 @@ def test_every_question_has_its_answer_on_the_first_screen_and_leads_to_its_page
     assert after >= SCREEN[1] - 40  # nothing else to read there
 
 
+def test_the_keyboard_goes_through_the_first_page_from_its_top_to_its_end(study, chromium):
+    on_a_screen(chromium, study / "index.html")
+    tops = chromium.execute_script(
+        "return [...document.querySelectorAll('.home, .card, .menu a')].map((one) => "
+        "[one.className, one.getBoundingClientRect().top])"
+    )
+    assert tops[0][0] == "home" and tops[1][0].startswith("card") and tops[-1][0] == ""
+    menu = [top for name, top in tops if not name]
+    assert min(menu) > max(top for name, top in tops if name)
+
+
 def test_on_every_page_the_answer_and_its_chart_are_whole_on_the_first_screen(study, chromium):
     led = 0
     for page in all_pages(study):
