@@ -10,6 +10,8 @@ import urllib.request
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 pytestmark = pytest.mark.browser
@@ -17,7 +19,7 @@ pytestmark = pytest.mark.browser
 CELLS = (
     "%load_ext kvstudy",
     "import pandas as pd\nimport plotly.express as px\nfrom kvstudy.present import explore, notebook\n"
-    "at = explore.choose()",
+    "at = explore.choose()\nat",
     'at.show(lambda now: px.bar(now.seconds, x="second", y="at_us", title=f"p{now.percentile:g} of all"))',
     'notebook.show(pd.DataFrame({"number": range(30)}))',
 )
@@ -32,6 +34,13 @@ RUN_ALL = "jupyterapp.commands.execute('notebook:run-all-cells').then(arguments[
 EXECUTE = """
 const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
 kernel.requestExecute({code: arguments[0]}).done.then(arguments[1]);
+"""
+CHOSEN = "return [...document.querySelectorAll('.jp-OutputArea select')][1]?.selectedIndex"
+SECONDS = "return document.querySelector('.jp-OutputArea .noUi-handle-upper').getAttribute('aria-valuetext')"
+FOCUS = "document.querySelectorAll('.jp-OutputArea ' + arguments[0])[arguments[1]].focus()"
+CELLS_NOW = """
+const {content} = jupyterapp.shell.currentWidget;
+return [content.activeCellIndex, content.widgets.length];
 """
 ROWS = "return document.querySelectorAll('.jp-OutputArea table.dataTable tbody tr').length"
 
@@ -112,3 +121,28 @@ def test_charts_follow_a_choice_and_keep_their_height_and_tables_come_after_anot
     chromium.execute_async_script(RUN_ALL)
     until(chromium, TITLES, lambda titles: titles == ["p99 of all"])
     until(chromium, ROWS)
+
+
+def test_keys_that_a_chooser_takes_move_insert_and_cut_no_cell(chromium, lab):
+    chromium.set_script_timeout(90)
+    opened(chromium, lab)
+    chromium.execute_async_script(RUN_ALL)
+    until(chromium, CHOSEN, lambda place: place is not None)
+
+    def press(selector: str, number: int, *keys: str) -> None:
+        chromium.execute_script(FOCUS, selector, number)
+        ActionChains(chromium).send_keys(*keys).perform()
+
+    chosen = chromium.execute_script(CHOSEN)
+    press("select", 1, Keys.ARROW_UP)
+    until(chromium, CHOSEN, lambda place: place == chosen - 1)
+    cells = chromium.execute_script(CELLS_NOW)
+    press("select", 1, "b", "x")
+    end_s = chromium.execute_script(SECONDS)
+    press(".noUi-handle-upper", 0, Keys.ARROW_LEFT)
+    until(chromium, SECONDS, lambda now: now != end_s)
+    assert chromium.execute_script(CELLS_NOW) == cells and cells[1] == len(CELLS)
+
+    chromium.execute_script(FOCUS, "select", 1)
+    ActionChains(chromium).key_down(Keys.SHIFT).send_keys(Keys.ENTER).key_up(Keys.SHIFT).perform()
+    until(chromium, CELLS_NOW, lambda now: now == [cells[0] + 1, cells[1]])
