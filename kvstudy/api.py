@@ -12,7 +12,7 @@ are read when they are asked for, and read again only when runs came or went.
 """
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Real
 
 import pandas as pd
@@ -30,7 +30,7 @@ from kvstudy.analyse.tables import (
     Tables,
     is_several,
 )
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import KvstudyError, one_line
 from kvstudy.project import EXPORT_VARIABLE, project_root, workloads_root
 
 __all__ = [
@@ -129,14 +129,10 @@ def histogram(
     without such histograms.
     """
     if not (of is None or isinstance(of, Tables)):
-        raise KvstudyError(
-            f"not tables: of={' '.join(repr(of).split())[:80]}", "give what kvstudy.load returned"
-        )
+        raise KvstudyError(f"not tables: of={one_line(of)}", "give what kvstudy.load returned")
     found = _study("all") if of is None else of
     if not isinstance(run_id, str):
-        raise KvstudyError(
-            f"no such run: {' '.join(repr(run_id).split())[:80]}", "name one run by its run_id"
-        )
+        raise KvstudyError(f"no such run: {one_line(run_id)}", "name one run by its run_id")
     if run_id not in set(found.runs["run_id"]):
         raise KvstudyError(f"no such run: {run_id}", schema.nearest(str(run_id), found.runs["run_id"]))
     for name, value in (("start_s", start_s), ("stop_s", stop_s)):
@@ -249,7 +245,14 @@ def _listed(value: object) -> list:
 
 
 def _wanted(selection: dict[str, object]) -> dict[str, list]:
-    """Column → values; KvstudyError for one that no cell can hold."""
+    """Column → values; KvstudyError for one that no cell can hold, and for a whole frame or mapping, whose
+    names are not meant."""
+    for column, value in selection.items():
+        if isinstance(value, pd.DataFrame | Mapping):
+            raise KvstudyError(
+                f"not a value of a column: {column}={one_line(value)}",
+                f'of a frame name its column: {column}=frame["{column}"]',
+            )
     wanted = {column: _listed(value) for column, value in selection.items() if value is not None}
     for column, values in wanted.items():
         for value in values:

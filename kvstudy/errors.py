@@ -17,6 +17,8 @@ with ``--debug``.
 
 import errno
 
+_SHOWN = 80  # letters of a value
+
 
 class KvstudyError(Exception):
     """``message``: one line, lower case, ``what is wrong: name=value``; ``hint``: what to do, or None."""
@@ -40,6 +42,11 @@ def _again(kind: type[KvstudyError], arguments: tuple, state: dict) -> KvstudyEr
     error = kind.__new__(kind, *arguments)
     vars(error).update(state)
     return error
+
+
+def one_line(value: object) -> str:
+    """What somebody typed, of whatever type, short enough for a message."""
+    return " ".join(repr(value).split())[:_SHOWN]
 
 
 def in_words(error: OSError) -> str:

@@ -192,6 +192,14 @@ def test_a_value_that_no_run_has_is_told_with_the_nearest(call, message):
         (lambda: kvstudy.runs(columns=[1]), "no such column: 1"),
         (lambda: kvstudy.columns(["runs"]), r"no such table: \['runs'\]"),
         (lambda: kvstudy.load(None), "not a path: None"),
+        (lambda: kvstudy.load(""), "not a path: ''"),
+        (lambda: kvstudy.load("~nobody-of-this-name/runs"), "no such folder: ~nobody"),
+        (lambda: kvstudy.load("x" * 5000), "no such folder: xxx"),
+        (
+            lambda: kvstudy.events(run_id=kvstudy.runs()),
+            r'^not a value of a column: run_id=.*\n  .*run_id=frame\["run_id"\]',
+        ),
+        (lambda: kvstudy.dataset("events", run_id={"run_id": 1}), "not a value of a column: run_id={"),
     ],
 )
 def test_a_mistake_is_told_in_a_line_with_what_to_do(call, message):

@@ -4,6 +4,7 @@ between them."""
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -75,7 +76,7 @@ def grid(half_distances: int) -> tuple[float, ...]:
 
 def check(percentile: object, maximum: bool = True) -> None:
     """KvstudyError for what is no percentile; without ``maximum`` for 100, which no answer is above, too."""
-    if not isinstance(percentile, int | float) or not 0 <= percentile <= 100:
+    if not isinstance(percentile, Real) or not 0 <= percentile <= 100:
         raise KvstudyError(f"no percentile: {percentile!r}", "a number from 0 to 100, as in 99.9")
     if percentile == 100 and not maximum:
         raise KvstudyError("no answer is above percentile 100", "one below it, as 99.9")

@@ -29,10 +29,10 @@ def load(path: str | Path, check: bool = True) -> Tables:
     ``check``: recompute the checksums first. RunFolderError for what is no such folder, or damaged; launches
     of duets have other tables and are left out, and alone they are refused.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike) or path == "":
         raise RunFolderError(f"not a path: {path!r}", "name a run folder, or a folder of them")
-    folder = Path(path).expanduser()
-    if not folder.is_dir():
+    folder = Path(os.path.expanduser(path))
+    if not os.path.isdir(folder):  # false, too, of a name that no folder can have, as one that is too long
         raise RunFolderError(f"no such folder: {folder}", "name a run folder, or a folder of them")
     runs = _only_runs(_sealed(folder), folder)
     for problems in _checked(runs, folder) if check else ():

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ from kvstudy.analyse.configuration import configured, differing
 from kvstudy.analyse.percentile_grid import printed_us
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import logged_intervals
-from kvstudy.errors import KvstudyError
+from kvstudy.errors import KvstudyError, one_line
 from kvstudy.present import notebook, series, theme, words
 from kvstudy.present.markdown import without_tags
 from kvstudy.project import EXPORT_VARIABLE
@@ -267,6 +268,9 @@ class Choices:
         alone says its experiment and variant."""
         runs = self._tables.runs
         percentile_grid.check(percentile)
+        for name, value in (("experiment", experiment), ("variant", variant), ("run_id", run_id)):
+            if not isinstance(value, str | None):
+                raise KvstudyError(f"not one {name}: {one_line(value)}", f"{name} is a text, or None")
         if runs.empty and experiment is None and run_id is None:
             return Choice(self._tables, "", "", percentile, 0, 0)
         if run_id is not None:
@@ -301,7 +305,11 @@ class Explorer:
 
     def show(self, view: Callable[[Choice], object]) -> None:
         """``view``: Choice → a figure, a frame, a Markdown or any text. A cell executed again draws anew.
-        Without a run to choose from it says so instead."""
+        Without a run to choose from it says so instead. KvstudyError for what is no function."""
+        if not callable(view):
+            raise KvstudyError(
+                f"not a view: {one_line(view)}", "a view is a function, as lambda now: now.slowest.head(10)"
+            )
         if self.choice.tables.runs.empty:
             display(Markdown(NO_RUN))
             return
@@ -344,6 +352,9 @@ class Explorer:
 
     def _check_time(self, choice: Choice) -> None:
         low, high = self._choices.seconds(choice.experiment, choice.run_id)
+        for name, value in (("start_s", choice.start_s), ("stop_s", choice.stop_s)):
+            if not isinstance(value, Real):
+                raise KvstudyError(f"not a time: {name}={one_line(value)}", "a number of seconds")
         if not low <= choice.start_s < choice.stop_s <= high:
             raise KvstudyError(
                 f"no such time: from {choice.start_s:g} to {choice.stop_s:g} s",

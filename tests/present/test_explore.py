@@ -97,6 +97,12 @@ def test_two_sizes_of_values_are_two_variants_and_so_are_loadgen_and_wrk2(column
         (("none", None, None), "no such experiment: none\n.*sample"),
         ((None, "none", None), "no such variant of sample: none"),
         ((None, None, "none"), "no such run: none"),
+        (
+            (pd.Series(["sample", "sample"]), None, None),
+            "^not one experiment: 0 sample .*\n  experiment is a",
+        ),
+        ((None, ["none"], None), "not one variant: "),
+        ((None, None, pd.Series(["one", "two"])), "not one run_id: "),
     ],
 )
 def test_what_is_not_there_is_told_in_a_line(choices, asked, message):
@@ -213,6 +219,9 @@ def test_what_cannot_be_chosen_is_refused_in_a_line_that_says_what_can():
         ({"start_s": 9}, "no such time: from 9 to 6 s"),
         ({"stop_s": 7}, "no such time: from 0 to 7 s"),
         ({"percent": 99.0}, "nothing to choose is called percent\n.*percentile"),
+        ({"start_s": "1"}, "not a time: start_s='1'\n.*a number of seconds"),
+        ({"stop_s": None}, "not a time: stop_s=None"),
+        ({"run_id": pd.Series(["one", "two"])}, "not one run_id: "),
     ],
 )
 def test_a_choice_that_does_not_exist_leaves_the_one_before(at, places, asked, message):
@@ -221,6 +230,16 @@ def test_a_choice_that_does_not_exist_leaves_the_one_before(at, places, asked, m
     with pytest.raises(KvstudyError, match=message):
         at.choose(**asked)
     assert at.choice is before and len(places[0].drawn) == 1
+
+
+def test_a_percentile_may_be_a_number_out_of_a_frame(at):
+    at.choose(percentile=np.int64(50))
+    assert at.choice.percentile == 50
+
+
+def test_a_chart_that_is_no_function_of_the_choice_is_refused_with_an_example(at):
+    with pytest.raises(KvstudyError, match="not a view: 'text'\n.*lambda now: "):
+        at.show("text")
 
 
 def test_choosers_follow_what_is_chosen_by_a_call(at, choices, places):
