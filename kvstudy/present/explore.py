@@ -55,6 +55,7 @@ NO_RUN = (
     "`kvstudy run experiments/reproduce.yaml` measures runs."
 )
 CHOSEN = ("experiment", "variant", "run_id", "percentile", "start_s", "stop_s")
+_made: dict[str, tuple] = {}  # cell → its last execution, the explorers of that, and of the one before
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 
 
@@ -341,6 +342,14 @@ class Explorer:
             self._check_time(now)
         self.choice = now
         self._follow()
+        self._draw_anew()
+
+    def take_views(self, other: "Explorer") -> None:
+        """Those of ``other``, which this one stands in the place of, are drawn anew and follow this one."""
+        self._views, other._views = other._views, {}
+        self._draw_anew()
+
+    def _draw_anew(self) -> None:
         for view, place in self._views.values():
             if place is not None:
                 shown = _drawn_or_why_not(view, self.choice)
@@ -386,9 +395,25 @@ def choose(
     run_id: str | None = None,
     percentile: float = 99.0,
 ) -> Explorer:
-    """Of one's own runs, or of the reference where nothing was measured."""
+    """Of one's own runs, or of the reference where nothing was measured. Where its cell is executed again the
+    views of before follow the new choosers."""
     choices = Choices(notebook.all_tables())
-    return Explorer(choices, choices.first(experiment, variant, run_id, percentile))
+    made = Explorer(choices, choices.first(experiment, variant, run_id, percentile))
+    if (before := _before(made)) is not None:
+        made.take_views(before)
+    return made
+
+
+def _before(made: Explorer) -> Explorer | None:
+    """What this cell made in the place of ``made`` when it was executed before."""
+    cell, shell = _cell(), get_ipython()
+    if cell is None:
+        return None
+    execution, now, earlier = _made.get(cell, (None, [], []))
+    if execution != shell.execution_count:
+        now, earlier = [], now
+    _made[cell] = shell.execution_count, [*now, made], earlier
+    return earlier[len(now)] if len(now) < len(earlier) else None
 
 
 def _cell() -> str | None:

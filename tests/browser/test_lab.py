@@ -146,3 +146,15 @@ def test_keys_that_a_chooser_takes_move_insert_and_cut_no_cell(chromium, lab):
     chromium.execute_script(FOCUS, "select", 1)
     ActionChains(chromium).key_down(Keys.SHIFT).send_keys(Keys.ENTER).key_up(Keys.SHIFT).perform()
     until(chromium, CELLS_NOW, lambda now: now == [cells[0] + 1, cells[1]])
+
+
+def test_views_follow_the_choosers_of_a_cell_that_is_executed_again(chromium, lab):
+    chromium.set_script_timeout(90)
+    opened(chromium, lab)
+    chromium.execute_async_script(RUN_ALL)
+    until(chromium, TITLES, lambda titles: titles == ["p99 of all"])
+    chromium.execute_async_script(EXECUTE, "before = at")
+    chromium.execute_script("jupyterapp.shell.currentWidget.content.activeCellIndex = 1")
+    chromium.execute_async_script("jupyterapp.commands.execute('notebook:run-cell').then(arguments[0])")
+    chromium.execute_async_script(EXECUTE, "assert at is not before; at.choose(percentile=50.0)")
+    until(chromium, TITLES, lambda titles: titles == ["p50 of all"])

@@ -232,6 +232,29 @@ def test_a_choice_that_does_not_exist_leaves_the_one_before(at, places, asked, m
     assert at.choice is before and len(places[0].drawn) == 1
 
 
+def test_views_follow_the_choosers_of_a_cell_that_is_executed_again(places, monkeypatch):
+    class Shell:
+        execution_count, cell = 0, ""
+
+        def get_parent(self):
+            return {"metadata": {"cellId": self.cell}}
+
+    def execute(cell, work):
+        shell.cell, shell.execution_count = cell, shell.execution_count + 1
+        return work()
+
+    shell = Shell()
+    monkeypatch.setattr(explore, "get_ipython", lambda: shell)
+    monkeypatch.setattr(explore.notebook, "all_tables", sample_tables)
+    first, second = execute("choosers", lambda: (explore.choose(), explore.choose()))
+    for cell, at in (("one", first), ("two", second)):
+        execute(cell, lambda at=at: at.show(lambda now: f"p{now.percentile:g}"))
+    first, second = execute("choosers", lambda: (explore.choose(percentile=50.0), explore.choose()))
+    second.choose(percentile=90.0)
+    said = [[text.data for text in place.drawn] for place in places]
+    assert said == [["p99", "p50"], ["p99", "p99", "p90"]]
+
+
 def test_a_percentile_may_be_a_number_out_of_a_frame(at):
     at.choose(percentile=np.int64(50))
     assert at.choice.percentile == 50
