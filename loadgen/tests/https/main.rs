@@ -126,7 +126,8 @@ fn https_works_with_scripts_closed_loops_alternation_parts_and_lists() {
         &["-R100", "--dispatch", "any", "--arrivals", "poisson", &url],
         &["-R100", "--alternate", &url, &format!("https://127.0.0.1:{}/", two.port), "--slice", "100ms"],
     ] {
-        let run = loadgen(&[&["-c4", "-t2", "-d500ms", "--ca-file", &ca], options].concat());
+        // Handshakes and threads of a busy machine take their time.
+        let run = loadgen(&[&["-c4", "-t2", "-d1500ms", "-T", "20s", "--ca-file", &ca], options].concat());
         assert_eq!((run.code, run.count("lost")), (0, 0), "{options:?}: {}", run.stderr);
         assert!(run.count("completed") > 10, "{options:?}: {}", run.stderr);
         assert_follows_schema(&run);
@@ -344,8 +345,8 @@ fn a_handshake_that_goes_wrong_during_the_run_is_a_connect_error_by_its_reason()
             None => drop((thread::sleep(hang), stream)),
         });
         let url = format!("https://localhost:{port}/");
-        let run =
-            loadgen(&["-R20", "-c2", "-t1", "-d1s", "-T", "300ms", "--ca-file", &authority.file(), &url]);
+        // The timeout is that of good handshakes too, which take long on a busy machine.
+        let run = loadgen(&["-R10", "-c2", "-t1", "-d5s", "-T", "4s", "--ca-file", &authority.file(), &url]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert!(
             run.stderr.contains(&format!("note: connect errors: {} {part}", run.error("connect"))),
@@ -353,8 +354,8 @@ fn a_handshake_that_goes_wrong_during_the_run_is_a_connect_error_by_its_reason()
             run.stderr
         );
         assert!(run.error("connect") >= 2, "it is tried again: {}", run.stderr);
-        assert_eq!(run.count("completed") + run.count("unsent"), 20, "{}", run.stderr);
-        assert!((1..=10).contains(&run.count("completed")), "{}", run.stderr);
+        assert_eq!(run.count("completed") + run.count("unsent"), 50, "{}", run.stderr);
+        assert!((1..=25).contains(&run.count("completed")), "{}", run.stderr);
         assert_eq!(run.json["connections_open_at_start"], 1);
     }
 }
