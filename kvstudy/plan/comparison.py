@@ -129,14 +129,29 @@ class Comparison:
 
     @property
     def fills(self) -> list[dict]:
-        """Distinct stores to be filled first."""
-        found = [fill_identity(load.of(side)) for load in self.loads for side in SIDES if load.of(side).fill]
+        """Distinct stores to be filled first; not those that are written in each launch."""
+        found = [fill_identity(one) for one in self._filled if one.spec.is_restored]
         return list({json.dumps(one, sort_keys=True): one for one in found}.values())
 
     @property
     def launch_s(self) -> float:
         loops = [loop for load in self.loads for loop in load.loops]
-        return LAUNCH_OVERHEAD_S + sum(loop.duration_s + LOOP_OVERHEAD_S for loop in loops)
+        written = [max((one.fill["records"] for one in self._written(side)), default=0) for side in SIDES]
+        return (
+            LAUNCH_OVERHEAD_S
+            + sum(written) / FILL_RATE_RPS
+            + sum(loop.duration_s + LOOP_OVERHEAD_S for loop in loops)
+        )
+
+    @property
+    def _filled(self) -> list[Configuration]:
+        return [load.of(side) for load in self.loads for side in SIDES if load.of(side).fill]
+
+    def _written(self, side: str) -> list[Configuration]:
+        """Whose records this side gets in each launch anew."""
+        return [
+            load.of(side) for load in self.loads if load.of(side).fill and not load.of(side).spec.is_restored
+        ]
 
     @property
     def estimated_s(self) -> float:

@@ -11,6 +11,7 @@ from kvstudy.plan.commands import commands_of
 from kvstudy.plan.comparison import LEAST_LAUNCHES, SIDES, Slices, changed, comparisons, profile_loop
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.refusal import read_yaml
+from kvstudy.plan.run_plan import FILL_RATE_RPS
 from kvstudy.plan.unique_keys import keys_skipped
 
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
@@ -112,6 +113,20 @@ def test_the_time_of_a_duet_is_that_of_its_launches_within_what_it_may_take(tmp_
     assert seven.estimated_s == seven.fill_s + 7 * seven.launch_s
     assert one(launches=7, within="1m").estimated_s == one().fill_s + 60
     assert LEAST_LAUNCHES == FIRST_LOOK
+
+
+def test_records_that_each_launch_writes_anew_are_of_its_time_and_of_no_fill(tmp_path):
+    """Of a service of one's own, unless its directory is kept."""
+
+    def one(**subject):
+        command = {"command": ["serve", "{port}", "{dir}"], **subject}
+        sides = [command | {"name": "before"}, command | {"name": "after"}]
+        (found,) = comparisons(experiment(tmp_path, subject=sides, workload="get", fill=700_000))
+        return found
+
+    written, kept = one(), one(fill="directory")
+    assert written.fills == [] and written.fill_s == 0 and len(kept.fills) == 2
+    assert written.launch_s == pytest.approx(kept.launch_s + 2 * 700_000 / FILL_RATE_RPS)
 
 
 def test_who_gives_the_time_is_not_held_to_the_number_of_launches_of_the_file(tmp_path):
