@@ -5,7 +5,7 @@ import re
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 from test_dragged_part import type_part
 from visits import draw_all, opened
 
@@ -66,8 +66,13 @@ def copied(driver, button) -> list[str]:
 def test_a_chart_is_saved_as_svg_and_as_png(study, chromium, downloads):
     opened(chromium, study / "03-percentiles.html")
     chart = chromium.find_element(By.CSS_SELECTOR, "figure.chart:has(.plot)")
-    assert b"<svg" in saved(chromium, chart, downloads, "svg")[:200]
+    text = saved(chromium, chart, downloads, "svg").decode()
+    title = chart.find_element(By.CSS_SELECTOR, ".title").text
+    chosen = [Select(one).first_selected_option.text for one in chart.find_elements(By.TAG_NAME, "select")]
+    assert "<svg" in text[:200] and title in text and ", ".join(chosen) in text
     assert saved(chromium, chart, downloads, "png").startswith(PNG)
+    (file,) = downloads.glob("*.png")
+    assert chosen and all(re.sub("[^A-Za-z0-9]+", "-", one).lower() in file.name for one in chosen)
 
 
 def test_a_flame_graph_is_saved_with_the_frames_that_it_shows(study, chromium, downloads):

@@ -109,6 +109,7 @@ window.kvstudyPanels = (() => {
     const whole = finding ? finding.textContent : '';
     const { findings } = layout.meta;
     const say = (index) => {
+      plot.dataset.shown = index === null ? '' : parts[index].join(', ');
       const here = findings && index !== null ? findings[index] : '';
       const isNamed = index === null || (here && parts[index].every((part) => here.includes(part)));
       shown.textContent = isNamed ? '' : `Shown: ${parts[index].join(', ')}. `;

@@ -4,7 +4,7 @@
   'use strict';
   const RUN = /\d{8}T\d{6}Z-[A-Za-z0-9._-]+/;
   const RUNS = new RegExp(RUN, 'g');
-  const WIDTH_PX = 1100;
+  const [WIDTH_PX, TITLE_PX] = [1100, 56];
   const [FRAME_PX, LETTER_PX, FRAME_MIN_PX] = [16, 7, 0.5];
   const FOUND = '#ee00ee'; // as async-profiler colours frames that a search found
   const folders = JSON.parse(document.getElementById('folders').textContent);
@@ -221,14 +221,21 @@
 
   document.querySelectorAll('figure.chart .plot').forEach((plot) => {
     const name = (plot.closest('figure').querySelector('.title') || {}).textContent || 'chart';
-    const filename = fileOf(name);
+    // With its title, and which panel it shows, which stand beside it on the page.
+    const named = () => {
+      const { data, layout } = plot;
+      const title = { text: name, subtitle: { text: plot.dataset.shown || '' } };
+      const margin = { ...layout.margin, t: layout.margin.t + TITLE_PX };
+      return { data, layout: { ...layout, title, margin, autosize: false } };
+    };
     // plotly makes one picture of a chart at a time, and refuses the second.
     let saved = Promise.resolve();
     const save = (format) => button(format.toUpperCase(), () => {
       saved = saved.then(async () => {
         await window.kvstudy.drawn(plot);
-        const [height, scale] = [plot.clientHeight, format === 'png' ? 2 : 1];
-        await Plotly.downloadImage(plot, { format, width: WIDTH_PX, height, scale, filename });
+        const [height, scale] = [plot.clientHeight + TITLE_PX, format === 'png' ? 2 : 1];
+        const filename = fileOf([name, plot.dataset.shown].filter(Boolean).join(' '));
+        await Plotly.downloadImage(named(), { format, width: WIDTH_PX, height, scale, filename });
       });
     });
     plot.closest('figure').append(tools('Save', save('svg'), save('png')));
