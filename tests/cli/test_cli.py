@@ -239,6 +239,26 @@ def test_debug_adds_the_traceback(project):
     assert "Traceback" in kvstudy("--debug", "plan", "experiments/trial.yaml", root=project).stderr
 
 
+def test_ctrl_c_before_all_is_imported_is_one_line():
+    code = """
+import os, runpy, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupted(MetaPathFinder):
+    def find_spec(self, name, *_):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupted())
+runpy.run_module("kvstudy", run_name="__main__")
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, text=True, capture_output=True, timeout=60
+    )
+    assert (answer.returncode, answer.stderr) == (130, "kvstudy: interrupted\n")
+
+
 def test_error_of_kvstudy_itself_is_one_line_and_its_traceback_is_asked_for(project):
     code = "import kvstudy.plan.show as show; del show.plan_lines; from kvstudy.cli import main; main()"
     answers = [
