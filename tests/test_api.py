@@ -207,6 +207,16 @@ def test_a_mistake_is_told_in_a_line_with_what_to_do(call, message):
         call()
 
 
+def test_where_nothing_was_measured_a_command_is_named_that_can_be_typed(tmp_path, monkeypatch):
+    for folder in ("notebooks", "experiments"):
+        (tmp_path / folder).symlink_to(CHECKOUT / folder)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        KvstudyError, match="no sealed run of any experiment(.|\n)*experiments/reproduce.yaml$"
+    ):
+        kvstudy.runs()
+
+
 def test_a_histogram_holds_every_answer_of_the_run_and_its_seconds_add_up():
     run = kvstudy.runs(profiled=False).iloc[0]
     whole = kvstudy.histogram(run["run_id"])

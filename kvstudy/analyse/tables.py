@@ -331,7 +331,7 @@ def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
     measured = {name for run in runs if (name := run.facts.get("experiment"))}
     files = {file.stem for file in (data.parent / "experiments").glob("*.yaml")}
     if experiment is None or experiment in files or not measured:
-        hint = f"measure it: kvstudy run experiments/{experiment or '…'}.yaml"
+        hint = f"measure it: kvstudy run experiments/{experiment or 'reproduce'}.yaml"
     elif near := difflib.get_close_matches(experiment, [*measured, *files], n=1):
         hint = f"did you mean {near[0]}?"
     else:
