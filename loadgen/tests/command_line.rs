@@ -1,10 +1,8 @@
 //! The command line: wrk2's usage errors byte for byte, and what each failure prints and returns.
 
-mod common;
-
 use std::process::{Command, Output};
 
-use common::NullServer;
+use crate::common::NullServer;
 
 fn loadgen(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_loadgen")).args(args).output().unwrap()

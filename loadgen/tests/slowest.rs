@@ -1,10 +1,8 @@
 //! `--slowest`: the slowest answers one by one.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Act, OK, Run, Server, loadgen};
+use crate::common::{Act, OK, Run, Server, loadgen};
 
 /// due, response, service (us), connection
 fn slowest(args: &[&str]) -> (Run, Vec<[i64; 4]>) {

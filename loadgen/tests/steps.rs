@@ -1,10 +1,8 @@
 //! A rate that changes in steps, over real sockets.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
+use crate::common::{Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
 use serde_json::Value;
 
 fn steps(run: &Run) -> &Vec<Value> {
