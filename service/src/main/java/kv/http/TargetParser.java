@@ -21,7 +21,9 @@ final class TargetParser {
     /// @param query where its query starts, or `to`
     static void parse(byte[] b, int from, int pathEnd, int query, int to, Request request) {
         int path = from;
-        if (b[from] != '/' && pathEnd - from > SCHEME.length && Ascii.equal(b, from, from + SCHEME.length, SCHEME)) {
+        if (b[from] != '/'
+                && pathEnd - from > SCHEME.length
+                && Ascii.equalIgnoringCase(b, from, from + SCHEME.length, SCHEME)) {
             path = from + SCHEME.length; // absolute form, as sent to proxies: the host does not matter
             while (path < pathEnd && b[path] != '/') {
                 path++;

@@ -61,6 +61,16 @@ class HttpContractTest {
         assertThat(client.ask(get("/v0/entity?id=a")).body()).isEmpty();
     }
 
+    /// RFC 9110, 4.2.3: a scheme is the same in capitals.
+    @Test
+    void aTargetMayNameSchemeAndHost() throws IOException {
+        for (String scheme : new String[] {"http", "HTTP", "Http"}) {
+            assertThat(status(put(scheme + "://x:80/v0/entity?id=a", scheme))).isEqualTo(201);
+            assertThat(client.ask(get("/v0/entity?id=a")).text()).isEqualTo(scheme);
+        }
+        assertThat(status(get("https://x/v0/entity?id=a"))).isEqualTo(400);
+    }
+
     @Test
     void anAbsentKeyIs404AndSoIsADeletedOne() throws IOException {
         assertThat(status(get("/v0/entity?id=a"))).isEqualTo(404);
