@@ -13,13 +13,7 @@ SCREEN = (1340, 800)
 
 
 def on_a_screen(driver, page, scheme="light"):
-    opened(driver, page, scheme=scheme)
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": SCREEN[0], "height": SCREEN[1], "deviceScaleFactor": 1, "mobile": False},
-    )
-    driver.get(page.as_uri())
-    return driver
+    return opened(driver, page, SCREEN[0], scheme, SCREEN[1])
 
 
 def boxes(driver, selector: str) -> list[dict]:
