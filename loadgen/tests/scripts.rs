@@ -388,17 +388,25 @@ fn a_pipe_into_which_nobody_writes_a_script_is_waited_for_until_a_signal() {
 
 #[test]
 fn a_run_whose_script_does_not_return_ends_ten_seconds_after_it_was_called_off() {
-    let source = "local n = 0\n\
-        function request() n = n + 1; while n > 5 do end return wrk.format() end";
-    let (_folder, path) = script(source);
+    let folder = tempfile::tempdir().unwrap();
+    let loops = folder.path().join("loops");
+    let source = format!(
+        "local n = 0\n\
+        function request() n = n + 1\n\
+          if n > 5 then io.open('{}', 'w'):close(); while true do end end\n\
+          return wrk.format() end",
+        loops.display()
+    );
+    let (_folder, path) = script(&source);
     let server = Server::start(|_, _| Act::Answer(OK.to_owned()));
-    let child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_loadgen"))
         .args(["-R50", "-c1", "-t1", "-d60s", "-s", &path, &server.url()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while server.requests() < 5 {
+    while !loops.exists() {
+        assert!(child.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(10));
     }
     // As timeout(1) does it: once.
