@@ -100,7 +100,8 @@ class RequestBodyTest {
     @Test
     void chunkExtensionsAndTrailersAreIgnored() throws IOException {
         client.send("PUT /v0/entity?id=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
-                + "3;name=\"v\"\r\nhel\r\n1 \t;b\r\nl\r\n1 \r\no\r\n0;last\r\nX-Trailer:\t1\r\nContent-Length: 7\r\n\r\n"
+                + "3;name=\"v\"\r\nhel\r\n1 \t;b\r\nl\r\n1 \r\no\r\n0;last\r\n"
+                + "X-Trailer:\t1\r\nContent-Length: 7\r\n\r\n"
                 + get("/v0/entity?id=a"));
         assertThat(client.read().status()).isEqualTo(201);
         assertThat(client.read().text()).isEqualTo("hello");
