@@ -1,5 +1,7 @@
 //! Two servers in turn, over real sockets.
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{self, Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
+use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

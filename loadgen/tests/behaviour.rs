@@ -1,11 +1,13 @@
 //! Real runs against servers that answer, stall, close, refuse and talk nonsense. No test asserts how fast
 //! this machine is.
 
+mod common;
+
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use crate::common::{self, Act, OK, Server, loadgen};
+use common::{Act, OK, Server, loadgen};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn answer() -> Act {

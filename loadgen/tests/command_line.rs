@@ -1,8 +1,10 @@
 //! The command line: wrk2's usage errors byte for byte, and what each failure prints and returns.
 
+mod common;
+
 use std::process::{Command, Output};
 
-use crate::common::NullServer;
+use common::NullServer;
 
 fn loadgen(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_loadgen")).args(args).output().unwrap()

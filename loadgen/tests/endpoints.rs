@@ -1,5 +1,7 @@
 //! Where servers are reached: Unix sockets, and the addresses of a host.
 
+mod common;
+
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{self, Act, OK, assert_follows_schema, loadgen, script, serve};
+use common::{Act, OK, assert_follows_schema, loadgen, script, serve};
 
 /// A server on a Unix socket that takes its time before each accept, and the heads that it was sent.
 fn unix_server(path: &Path, queue: i32, accept_every: Duration) -> Arc<AtomicU64> {

@@ -1,8 +1,10 @@
 //! As many connections as the machine has files for, and what is said when there are too few.
 
+mod common;
+
 use std::process::Command;
 
-use crate::common::{NullServer, loadgen};
+use common::{NullServer, loadgen};
 
 #[test]
 fn ten_thousand_connections_are_opened_used_and_counted() {

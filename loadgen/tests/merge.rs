@@ -1,12 +1,14 @@
 //! Results of all parts of a load, made into one.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::common::{self, Act, OK, Run, Server, assert_follows_schema, lines};
 use base64::Engine;
+use common::{Act, OK, Run, Server, assert_follows_schema, lines};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use serde_json::{Value, json};

@@ -1,9 +1,11 @@
 //! Several generators that make one load together.
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{self, Act, OK, Run, Server, assert_follows_schema, loadgen};
+use common::{Act, OK, Run, Server, assert_follows_schema, loadgen};
 
 /// A server that notes the target of each request.
 fn noting_server() -> (Server, Arc<Mutex<Vec<String>>>) {

@@ -1,7 +1,9 @@
 //! JSON and interval log: as the schema says, and bit by bit the same numbers as the text.
 
-use crate::common::{Act, OK, Server, assert_follows_schema, loadgen};
+mod common;
+
 use base64::Engine;
+use common::{Act, OK, Server, assert_follows_schema, loadgen};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};

@@ -1,10 +1,12 @@
 //! `--sample`: answered requests one by one, with the digest of what they sent.
 
+mod common;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{self, Act, OK, Run, Server, assert_follows_schema, loadgen, script};
+use common::{Act, OK, Run, Server, assert_follows_schema, loadgen, script};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

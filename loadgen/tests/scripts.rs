@@ -1,12 +1,13 @@
 //! Scripts as they are found in the wild, run unchanged.
 
+mod common;
+
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use common::{Act, OK, Run, Server, loadgen, script};
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::common::{Act, OK, Run, Server, loadgen, script};
 
 /// Runs a script and returns the heads of the requests that the server saw.
 fn run(source: &str, more: &[&str]) -> (Run, Vec<String>) {

@@ -1,11 +1,13 @@
 //! Requests that may leave late, runs that end with a number of requests, and the line on a terminal.
 
+mod common;
+
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{self, Act, NullServer, OK, Server, assert_follows_schema, loadgen};
+use common::{Act, NullServer, OK, Server, assert_follows_schema, loadgen};
 
 #[test]
 fn with_slack_requests_leave_together_and_late_and_that_is_not_the_generators_fault() {

@@ -1,8 +1,10 @@
 //! `--slowest`: the slowest answers one by one.
 
+mod common;
+
 use std::time::Duration;
 
-use crate::common::{Act, OK, Run, Server, loadgen};
+use common::{Act, OK, Run, Server, loadgen};
 
 /// due, response, service (us), connection
 fn slowest(args: &[&str]) -> (Run, Vec<[i64; 4]>) {

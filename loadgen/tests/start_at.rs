@@ -1,12 +1,14 @@
 //! Runs that start at a given time in UTC.
 
+mod common;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use crate::common::{self, Act, OK, Server, loadgen};
+use common::{Act, OK, Server, loadgen};
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -1,8 +1,10 @@
 //! A rate that changes in steps, over real sockets.
 
+mod common;
+
 use std::time::Duration;
 
-use crate::common::{Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
+use common::{Act, NullServer, OK, Run, Server, assert_follows_schema, counts_of, loadgen};
 use serde_json::Value;
 
 fn steps(run: &Run) -> &Vec<Value> {

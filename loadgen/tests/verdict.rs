@@ -1,12 +1,14 @@
 //! The verdict `generator_saturated`: a starved generator says so, a slow service is not taken for one.
 
+mod common;
+
 use std::net::{Shutdown, TcpListener};
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{self, Act, NullServer, OK, Run, Server, loadgen, run_command, serve};
+use common::{Act, NullServer, OK, Run, Server, loadgen, run_command, serve};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Programs that keep one CPU busy, until dropped.

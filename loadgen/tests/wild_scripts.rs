@@ -1,12 +1,14 @@
 //! What public scripts for wrk and wrk2 do, one construct a test: the table of docs/lua.md names these tests.
 
+mod common;
+
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Act, OK, Run, Server, loadgen, script};
+use common::{Act, OK, Run, Server, loadgen, script};
 
 /// Writes `files` beside the script, runs it in a thread with two connections, and returns what the server
 /// saw: heads of requests.

@@ -1,12 +1,14 @@
 //! Requests without a script: `-m`, `--body`, `--targets`.
 
+mod common;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{Act, OK, Run, Server, loadgen, script};
+use common::{Act, OK, Run, Server, loadgen, script};
 
 /// Runs against a server and returns what it saw: "METHOD path length".
 fn run(args: &[&str]) -> (Run, Vec<String>) {

@@ -1,4 +1,5 @@
 //! A server whose behaviour each test chooses, and loadgen runs with their results read back.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{HandshakeKind, ServerConfig, ServerConnection, SupportedProtocolVersion};
 
-use crate::common::{Act, serve};
+use super::common::{Act, serve};
 
 /// An authority of the test's own, and the folder with its certificate.
 pub struct Authority {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use super::common::{Run, script};
 use super::server::{Nasty, OK, Server, Step, serve};
 use super::{at_ease, check_invariants, facts, reasons_of, timed};
-use crate::common::{Run, script};
 
 type Special = (&'static str, fn());
 

@@ -1,5 +1,7 @@
 //! https against a real TLS server in the test's own process, and against servers that do it wrong.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod server;
 
 use std::io::Write;
@@ -7,7 +9,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Act, OK, Run, assert_follows_schema, loadgen, script};
+use common::{Act, OK, Run, assert_follows_schema, loadgen, script};
 use rustls::version::{TLS12, TLS13};
 use server::{Authority, HALF_A_RECORD, Manner, TlsServer, expired, not_valid_yet, raw, self_signed};
 

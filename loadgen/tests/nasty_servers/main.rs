@@ -8,6 +8,8 @@
 //! run is made again with ten times the time for as many requests ([`at_ease`]); what holds of every run is
 //! checked of both.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod server;
 mod special;
 mod table;
@@ -16,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::common::{Run, loadgen};
+use common::{Run, loadgen};
 use server::{Nasty, Server};
 use table::{Case, Counted};
 
