@@ -27,7 +27,6 @@ from kvstudy.measure.fill import Fills
 from kvstudy.measure.station import Station
 from kvstudy.plan.comparison import Comparison
 from kvstudy.plan.run_plan import Plan, PlannedRun
-from kvstudy.plan.subject import EMPTY
 from kvstudy.project import jfr_converter_jar, loadgen_binary, profiler_library, workloads_root
 from kvstudy.subject.builds import Build
 from kvstudy.subject.protocol import LOOPBACK, Subject
@@ -67,13 +66,6 @@ def wanted_crews(file: HostsFile, plan: Plan, generators: int) -> list[tuple[str
         wanted = [(None, file.generators(generators))]
     else:
         wanted = file.crews(generators)
-        empty = any(run.configuration.spec.program == EMPTY for run in plan.runs)
-        for service, _ in wanted if empty else ():
-            if not _is_loopback(file.hosts[service].address):
-                raise ExperimentError(
-                    f"the empty server serves on {LOOPBACK} alone: it cannot be measured on host {service}",
-                    "leave --hosts out, or choose with --only subject=kv-service",
-                )
     for url in dict.fromkeys(filter(None, (run.configuration.spec.url for run in plan.runs))):
         _check_means_one_machine(url, file, wanted)
     return wanted

@@ -186,17 +186,3 @@ def test_an_address_by_which_each_host_means_itself_is_refused(tmp_path, host):
     ):
         wanted_crews(file, whole, 2)
     assert wanted_crews(file.only(["a"]), whole, 1) == [(None, ("a",))]  # this machine loads it
-
-
-def test_the_empty_server_is_refused_over_hosts_before_anything_is_put_up(tmp_path):
-    """It serves on the machine's own address alone: each of its runs would fail at the launch."""
-    values = {"question": "-", "expectation": "1 ms", "subject": ["kv-service", "empty"], "workload": "put"}
-    values |= {"connections": 4, "threads": 1, "rate": 100, "duration": "2s", "warm_up": "1s", "repeats": 1}
-    both = plan(Experiment.from_parameters(values))
-    alone = plan(Experiment.from_parameters(values | {"subject": "kv-service"}))
-    file = loaded(tmp_path, TWO)
-    with pytest.raises(ExperimentError, match="it cannot be measured on host a\n  leave --hosts out, or "):
-        wanted_crews(file, both, 1)
-    assert wanted_crews(file, alone, 1) == [("a", ("b",))]
-    here = loaded(tmp_path, TWO.replace("10.0.0.11", "127.0.0.1"))
-    assert wanted_crews(here, both, 1) == [("a", ("b",))]
