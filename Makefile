@@ -305,7 +305,6 @@ bench-awake: build ## what sleeping processors cost: response times of a null se
 	$(BIN)/python tests/bench/awake.py
 
 bench-loadgen: build ## the load generator: accuracy, speed and cost beside a bare waiting loop and wrk (2 min a round, ROUNDS=5); ONLY=slack: the cases whose names hold that
-	cargo build -q --release --locked --bin waitloop --manifest-path loadgen/Cargo.toml
 	$(AWAKE) $(BIN)/python loadgen/bench/bench.py --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),5) $(if $(ONLY),--only "$(ONLY)")
 
 # Where a duet is measured, BESIDE is a jar of another build, or a revision, which is built.

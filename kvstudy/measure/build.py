@@ -13,8 +13,6 @@ from kvstudy.project import loadgen_binary
 from kvstudy.subject import builds
 
 CARGO_HINT = "install it: https://rustup.rs, or conda install rust, or apt-get install cargo (1.88 or newer)"
-# The third, waitloop, is of `make bench-loadgen` alone, and each is optimised as a whole.
-LOADGEN_PROGRAMS = ("--bin", "loadgen", "--bin", "nullserver")
 
 
 def build(root: Path, alone: Callable[[], AbstractContextManager] = nullcontext) -> None:
@@ -35,9 +33,8 @@ def build_loadgen(root: Path) -> None:
     cargo = shutil.which("cargo") or shutil.which("cargo", path=os.path.expanduser("~/.cargo/bin"))
     if cargo is None:
         raise ToolMissing("no Cargo: cargo is not on PATH", CARGO_HINT)
-    command = [cargo, "build", "--release", "--locked", "--manifest-path"]
     run_build(
-        [*command, str(root / "loadgen" / "Cargo.toml"), *LOADGEN_PROGRAMS],
+        [cargo, "build", "--release", "--locked", "--manifest-path", str(root / "loadgen" / "Cargo.toml")],
         None,
         "loadgen: cargo build",
     )

@@ -90,7 +90,7 @@ def test_missing_product_is_built_again(tree):
 def test_missing_cargo_is_named_with_what_installs_it(tree, monkeypatch):
     loadgen_binary(tree).unlink()
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(Path, "home", lambda: tree)
+    monkeypatch.setenv("HOME", str(tree))
     with pytest.raises(ToolMissing, match="no Cargo") as caught:
         builder.build(tree)
     assert "rustup" in caught.value.hint

@@ -350,7 +350,7 @@ def test_in_smoke_every_duet_of_an_experiment_here_takes_less_than_a_minute():
         ({"counted": "0.5ms"}, "whole milliseconds, and at least one: '0.5ms'"),
         ({"gap": "20ms..soon"}, "gap: not a duration: 'soon'"),
         ({"gap": "350ms..20ms"}, "the shorter one first, as 20ms..350ms: '350ms..20ms'"),
-        ({"repeats": 3}, "compare: unknown key: repeats"),
+        ({"repeats": 3}, "compare.repeats: a duet has none of its own: it is of the whole file"),
         ("primary", "compare: must be a mapping of keys to values"),
         ({"rate": "fast"}, "rate: not a rate: 'fast'"),
     ],

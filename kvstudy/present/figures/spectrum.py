@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 
 from kvstudy.analyse import percentile_grid
 from kvstudy.analyse.answers.factors import Ends, between_ends
-from kvstudy.analyse.comparison.pairs import Pair
 from kvstudy.analyse.comparison.words import DIFFERENT, LOST_MORE, SAME, TOO_FEW
 from kvstudy.analyse.configuration import comparison_key, lost_runs
 from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
@@ -506,9 +505,7 @@ def _distance(pair: tuple[pd.Series, pd.Series]) -> float:
     return abs(np.log(pair[1]["latency_us"] / pair[0]["latency_us"]))
 
 
-def _moves(
-    name: str, pair: tuple[pd.Series, pd.Series], result: Pair, word: str, why: str, colour_by: str
-) -> str:
+def _moves(name: str, pair: tuple[pd.Series, pd.Series], result, word: str, why: str, colour_by: str) -> str:
     before, after = (
         f"{words.latency(end['latency_us'])} ({words.value(colour_by, end['colour'])})" for end in pair
     )
@@ -520,7 +517,7 @@ def _moves(
     return f"{name} {'rises' if result.ratio >= 1 else 'falls'} from {before} to {after}, {ratio}"
 
 
-def _more(result: Pair, word: str, why: str) -> str:
+def _more(result, word: str, why: str) -> str:
     """How alike *the same* is, or why it is *cannot tell* where the interval does not show that."""
     if word == SAME:
         return f" within {100 * result.same_within:.3g} %"
