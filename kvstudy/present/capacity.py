@@ -200,7 +200,7 @@ def _of_rates(tables: Tables) -> str:
         return f"{whose} nothing can be told: no run shows whether its rate was held; checks failed: {why}"
     total, few = len(chosen.points), TOO_FEW.replace(" a side", " at a rate")
     if chosen.undecided == total:
-        return f"{whose} {CANNOT_TELL} which are held: {few} in {_each(total)}"
+        return f"{whose} {CANNOT_TELL} which are held: {few} in {_each(total, total)}"
     unsure = f"; {few}, too few to be sure, are in {chosen.undecided} of {total}" if chosen.undecided else ""
     unjudged = (
         f" ({chosen.uninformative} of {chosen.tried} cannot be judged: none of their runs shows it)"
@@ -210,18 +210,17 @@ def _of_rates(tables: Tables) -> str:
     if chosen.lost.empty:
         return (
             f"{whose}, at most {words.rate(chosen.highest_held_rps)}, none was too much{unjudged}: "
-            f"{_each(total - chosen.undecided)} "
+            f"{_each(total - chosen.undecided, total)} "
             f"held what it was offered, and what saturates it lies above{unsure}"
         )
     return f"{whose} {_limits(chosen, unjudged)}{unsure}"
 
 
-def _each(combinations: int) -> str:
-    return (
-        f"the only combination {_COMBINATIONS}"
-        if combinations == 1
-        else f"each of {combinations} combinations {_COMBINATIONS}"
-    )
+def _each(combinations: int, total: int) -> str:
+    """``combinations`` of ``total``."""
+    if combinations == 1:
+        return f"{'the only' if total == 1 else 'one'} combination {_COMBINATIONS}"
+    return f"each of {combinations} combinations {_COMBINATIONS}"
 
 
 def _limits(chosen: RatesChosen, unjudged: str) -> str:

@@ -163,6 +163,9 @@ def test_of_single_runs_no_rate_is_called_held_or_too_much():
     sentence = answer_text(tables.only(runs.loc[enough | single, "run_id"]), NOTHING)
     assert "at most 1 000 r/s, none was too much: each of 2 combinations" in sentence
     assert "fewer than 5 runs at a rate, too few to be sure, are in 2 of 4" in sentence
+    enough &= runs["workload"] == runs["workload"].iloc[0]
+    sentence = answer_text(tables.only(runs.loc[enough | single, "run_id"]), NOTHING)
+    assert "none was too much: one combination of workload" in sentence and "are in 2 of 3" in sentence
 
 
 def test_trials_of_a_search_are_no_rates_chosen_beforehand():
