@@ -75,7 +75,8 @@ def test_a_chart_is_saved_as_svg_and_as_png(study, chromium, downloads):
     assert chosen and all(re.sub("[^A-Za-z0-9]+", "-", one).lower() in file.name for one in chosen)
 
 
-def test_a_flame_graph_is_saved_with_the_frames_that_it_shows(study, chromium, downloads):
+def flame_graph(chromium, study):
+    """The first of page 05, drawn."""
     opened(chromium, study / "05-flame-graphs.html")
     flame = chromium.find_elements(By.CSS_SELECTOR, ".flame:not(.moment .flame)")[0]
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
@@ -84,20 +85,18 @@ def test_a_flame_graph_is_saved_with_the_frames_that_it_shows(study, chromium, d
             "return !!arguments[0].querySelector('iframe').contentWindow.shown", flame
         )
     )
+    return flame
+
+
+def test_a_flame_graph_is_saved_with_the_frames_that_it_shows(study, chromium, downloads):
+    flame = flame_graph(chromium, study)
     text = saved(chromium, flame, downloads, "svg").decode()
     assert text.startswith("<svg xmlns=") and "<title>kv/lsm/LsmStore.get</title>" in text
     assert saved(chromium, flame, downloads, "png").startswith(PNG)
 
 
 def test_a_saved_flame_graph_has_the_frames_that_a_search_found(study, chromium, downloads):
-    opened(chromium, study / "05-flame-graphs.html")
-    flame = chromium.find_elements(By.CSS_SELECTOR, ".flame:not(.moment .flame)")[0]
-    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", flame)
-    WebDriverWait(chromium, 60).until(
-        lambda _: chromium.execute_script(
-            "return !!arguments[0].querySelector('iframe').contentWindow.shown", flame
-        )
-    )
+    flame = flame_graph(chromium, study)
     flame.find_element(By.CSS_SELECTOR, "input").send_keys("kv/lsm")
     text = saved(chromium, flame, downloads, "svg").decode()
     assert re.findall('fill="#ee00ee"><title>([^<]*)', text) == ["kv/lsm/LsmStore.get"]
