@@ -2,10 +2,10 @@
 JupyterLab and the study.
 
 The page comes from the sealed run as jfr-converter made it. Embedded by ``srcdoc``, which inherits the page's
-origin, so that the search box above it can reach in; six things are changed: storage that a browser refuses
+origin, so that the search box above it can reach in; seven things are changed: storage that a browser refuses
 no longer stops the script (heat maps read it unguarded), the link to the network becomes text, the page gets
-a title and its help button a name, for screen readers, it begins at the root of its graph, and it tells what
-it shows, so that this can be saved.
+a title and its help button a name, for screen readers, it begins at the root of its graph, stays as wide as
+its window, and tells what it shows, so that this can be saved.
 """
 
 import re
@@ -42,7 +42,7 @@ _NOTHING = {
     "lock": "No lock waits were recorded: no thread waited for a monitor or a lock long enough to be sampled,"
 }
 _AROUND_PX = 76
-# As wide as if it were seen: the converter's script asks for the width of its canvas once, when it is loaded.
+# As wide as if it were seen: its script would begin with a canvas of no width.
 _NOT_CHOSEN = "visibility:hidden;height:0;overflow:hidden"
 _GUARD = """<script>
 try { window.localStorage.length; } catch (refused) {
@@ -50,9 +50,21 @@ try { window.localStorage.length; } catch (refused) {
   Object.defineProperty(window, 'localStorage', { value: none });
 }
 </script>"""
-# A deep graph is higher than its frame and grows upwards: begin at its root. And what save.js draws as SVG.
+# A deep graph is higher than its frame and grows upwards: begin at its root. The converter's script asks for
+# the width of its canvas once, when it is loaded. And what save.js draws as SVG.
 _BELOW = """<script>
 window.scrollTo(0, document.documentElement.scrollHeight);
+window.addEventListener('resize', () => {
+  canvas.style.width = '';
+  const width = canvas.offsetWidth;
+  canvas.style.width = (width || canvasWidth) + 'px';
+  if (!width || width === canvasWidth) return;
+  canvasWidth = width;
+  canvas.width = width * (devicePixelRatio || 1);
+  if (devicePixelRatio) c.scale(devicePixelRatio, devicePixelRatio);
+  c.font = document.body.style.font;
+  render(root);
+});
 window.shown = () => {
   const background = getComputedStyle(document.body).backgroundColor;
   return { levels, root, px, height: canvasHeight, background, inverted, pattern };
@@ -146,7 +158,10 @@ def guarded(page: str, title: str = "flame graph", from_below: bool = True) -> s
     page = re.sub(
         r"(<head[^>]*>)", lambda head: f"{head[1]}<title>{escape(title)}</title>{_GUARD}", page, count=1
     )
-    return page.replace("</body>", f"{_BELOW}</body>", 1) if from_below else page
+    if not from_below:
+        return page
+    page = page.replace("const canvasWidth =", "let canvasWidth =", 1)
+    return page.replace("</body>", f"{_BELOW}</body>", 1)
 
 
 def network_and_store(shares: pd.DataFrame) -> Markdown:

@@ -128,6 +128,30 @@ def test_a_zoomed_flame_graph_stays_zoomed_in_another_theme(study, chromium):
     chromium.execute_script("localStorage.clear()")
 
 
+def test_a_flame_graph_is_as_wide_as_its_window_becomes_and_stays_zoomed(study, chromium):
+    opened(chromium, study / "05-flame-graphs.html")
+    frame = chromium.find_element(By.CSS_SELECTOR, ".flame iframe")
+    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", frame)
+    WebDriverWait(chromium, 60).until(
+        lambda _: chromium.execute_script("return !!arguments[0].contentWindow.shown", frame)
+    )
+    zoomed = chromium.execute_script(
+        "const page = arguments[0].contentWindow; page.render(page.shown().levels[2][0]);"
+        "return page.shown().root.title",
+        frame,
+    )
+    drawn = (
+        "const {root, px} = arguments[0].contentWindow.shown(), body = arguments[0].contentDocument.body;"
+        "return [root.title, Math.round(root.width * px) === body.clientWidth - 20, body.clientWidth]"
+    )
+    *_, before_px = chromium.execute_script(drawn, frame)
+    for wide_px in (before_px - 160, before_px):
+        chromium.execute_script("arguments[0].style.width = `${arguments[1]}px`", frame, wide_px)
+        WebDriverWait(chromium, 60).until(
+            lambda _, wide_px=wide_px: chromium.execute_script(drawn, frame) == [zoomed, True, wide_px]
+        )
+
+
 def test_another_graph_is_drawn_in_the_place_of_the_one_before_when_it_is_chosen(study, chromium):
     opened(chromium, study / "07-tail.html")
     graphs = chromium.find_elements(By.CSS_SELECTOR, ".graphs")[-1]
