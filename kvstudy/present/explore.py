@@ -29,7 +29,7 @@ from kvstudy.analyse.percentile_grid import printed_us
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import logged_intervals
 from kvstudy.errors import KvstudyError, one_line
-from kvstudy.present import notebook, series, theme, words
+from kvstudy.present import notebook, profiled_runs, series, theme, words
 from kvstudy.present.markdown import without_tags
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record import hdr
@@ -49,6 +49,8 @@ AXES = {
     "samples": "samples",
     "frame": "topmost frame",
 }
+# plotly's ``color_discrete_map``: runs that count nowhere are grey
+COLOURS = dict.fromkeys((f"{name}, {profiled_runs.INVALID}" for name in ("chosen", "others")), theme.INVALID)
 _EMPTY = f'<div style="height: {theme.HEIGHT_PX}px"></div>'  # as high as a chart, so that nothing moves
 NO_RUN = (
     "**There is no run to choose from**: nothing but duets was measured, and page 06 shows those. "
@@ -78,12 +80,12 @@ class Choice:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """Every run of the experiment, with its ``variant`` in words, and whether it is of the chosen one."""
+        """Every run of the experiment, with its ``variant`` in words, and whether it is of the ``chosen``
+        one; of an invalid run that says so too."""
         runs = self.tables.runs
         named = variants(runs)
-        return runs.assign(
-            variant=named, chosen=(named == self.variant).map({True: "chosen", False: "others"})
-        )
+        chosen = (named == self.variant).map({True: "chosen", False: "others"})
+        return runs.assign(variant=named, chosen=_marked(chosen, runs["verdict"]))
 
     @property
     def run(self) -> pd.Series:
@@ -91,13 +93,15 @@ class Choice:
 
     @property
     def percentiles(self) -> pd.DataFrame:
-        """Of the repeats of the variant; ``one_in``: one answer in so many is slower."""
+        """Of the repeats of the variant; ``one_in``: one answer in so many is slower. ``repeat``: its number,
+        and that it is invalid."""
         repeats = self._of_variant[["run_id", "repeat", "verdict"]]
         rows = self.tables.only(repeats["run_id"]).percentiles
         rows = rows[(rows["latency_kind"] == "response") & (rows["percentile"] < 100)].merge(
             repeats, on="run_id"
         )
-        return rows.assign(one_in=100 / (100 - rows["percentile"]), repeat=rows["repeat"].astype(str))
+        repeat = _marked(rows["repeat"].astype(str), rows["verdict"])
+        return rows.assign(one_in=100 / (100 - rows["percentile"]), repeat=repeat)
 
     @property
     def by_rate(self) -> pd.DataFrame:
@@ -192,7 +196,8 @@ class Choice:
 
     @property
     def title(self) -> str:
-        return f"{self.variant}, repeat {self.run['repeat']}"
+        invalid = f", {profiled_runs.INVALID}" if self.run["verdict"] == "FAIL" else ""
+        return f"{self.variant}, repeat {self.run['repeat']}{invalid}"
 
     @cached_property
     def _intervals(self) -> pd.DataFrame:
@@ -202,6 +207,10 @@ class Choice:
     def _of_variant(self) -> pd.DataFrame:
         runs = _latency_runs(self.tables.runs)
         return runs[variants(runs) == self.variant]
+
+
+def _marked(names: pd.Series, verdicts: pd.Series) -> pd.Series:
+    return names.where(verdicts != "FAIL", names + f", {profiled_runs.INVALID}")
 
 
 def _latency_runs(runs: pd.DataFrame) -> pd.DataFrame:
@@ -374,9 +383,11 @@ class Explorer:
         now = self.choice
         if now.tables.runs.empty:
             return {"text/markdown": NO_RUN, "text/plain": NO_RUN}
+        reason = profiled_runs.invalid(now.tables.only([now.run_id]))
         text = (
             f"**Shown:** `{now.experiment}`: {now.title} (`{now.run_id}`), percentile {now.percentile:g}, "
-            f"seconds {now.start_s:g} to {now.stop_s:g}. In JupyterLab (`make lab`) choosers stand here."
+            f"seconds {now.start_s:g} to {now.stop_s:g}. {f'{reason}. ' if reason else ''}In JupyterLab "
+            "(`make lab`) choosers stand here."
         )
         said = {"text/markdown": without_tags(text), "text/plain": text}
         if os.environ.get(EXPORT_VARIABLE):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from IPython.display import Markdown
-from sample import empty_tables, finer, sample_tables
+from sample import empty_tables, failed, finer, sample_tables
 
 from kvstudy.errors import KvstudyError
 from kvstudy.present import explore, words
@@ -117,8 +117,24 @@ def test_frames_are_of_the_chosen_run_and_seconds(at):
     assert now.slowest["due_s"].between(2, 4).all() and set(now.events["run_id"]) <= {now.run_id}
     assert set(now.part_and_rest["part"]) == {"part", "rest"}
     assert now.histogram().get_total_count() == now.seconds.query("part == 'part'")["count"].sum()
-    assert set(now.percentiles["run_id"]) <= set(now.runs.query("chosen == 'chosen'")["run_id"])
+    assert set(now.percentiles["run_id"]) <= set(now.runs.query("variant == @now.variant")["run_id"])
     assert (now.by_rate["latency_us"] > 0).any() and set(now.stacks["event"]) <= {"cpu"}
+
+
+def test_an_invalid_run_is_called_so_wherever_it_is_shown(monkeypatch):
+    found = sample_tables(workloads=("repeated_get",), connections=(4,), rates=(1000.0,), repeats=2)
+    latency = found.runs.loc[~found.runs["profiled"], "run_id"]
+    choices = explore.Choices(failed(found, [latency.iloc[1]]))
+    valid, invalid = (choices.first(None, None, run_id, 99.0) for run_id in latency.iloc[:2])
+    assert valid.title.endswith("repeat 1") and invalid.title.endswith("repeat 2, INVALID")
+    assert set(valid.percentiles["repeat"]) == {"1", "2, INVALID"}
+    assert {"chosen", "chosen, INVALID"} <= set(valid.by_rate["chosen"])
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
+    assert (
+        "INVALID: no_foreign_load: 30.00%"
+        in explore.Explorer(choices, invalid)._repr_mimebundle_()["text/plain"]
+    )
+    assert "INVALID" not in explore.Explorer(choices, valid)._repr_mimebundle_()["text/plain"]
 
 
 def test_shorter_intervals_are_seconds_and_can_be_chosen_one_by_one():
