@@ -29,7 +29,7 @@ PROPOSED = {  # what the cell after *Your turn* has, and what its text proposes 
     "03-percentiles": [("[:1]", "[1:2]"), ("histogram(name)", "histogram(name, stop_s=3)"), ("50, ", "90, ")],
     "04-capacity": [
         ("service_cpu_us_per_answer", "service_rss_max_bytes"),
-        ("achieved,", "achieved[achieved['workload'] == 'unique_get'],"),
+        ("counted,", "counted[counted['workload'] == 'unique_get'],"),
     ],
     "05-flame-graphs": [("kv/lsm", "kv/http"), ('event="alloc"', 'event="cpu_slow"')],
     "06-before-after": [("percentile=50", "percentile=99.9")],
