@@ -1,6 +1,7 @@
 """JFR recordings as events.json: from a real recording of a real JVM, and from made-up events at the
 edges."""
 
+import os
 import subprocess
 from datetime import UTC, datetime
 
@@ -13,7 +14,7 @@ from kvstudy.subject.evidence.recording import (
     read_recording,
     sorted_events,
 )
-from kvstudy.subject.jdk import find_jdk
+from kvstudy.subject.jdk import Jdk, find_jdk
 
 SOURCE = """
 import jdk.jfr.*;
@@ -85,6 +86,17 @@ def test_counters_are_told_by_the_second_of_the_window_in_which_they_were_read()
         {"second": -1, "at_s": -0.1, "flushes": 2},
         {"second": 0, "at_s": 0.9, "flushes": 3},
     ]
+
+
+def test_who_reads_it_is_out_of_reach_of_an_interrupt_to_our_group(tmp_path):
+    """One that comes while a run is sealed ends the measurement behind that run."""
+    (tmp_path / "bin").mkdir()
+    jfr = tmp_path / "bin" / "jfr"
+    says = '{"recording": {"events": []}}'
+    jfr.write_text(f"#!/bin/sh\nps -o pgid= -p $$ >'{tmp_path}/group'\necho '{says}'\n")
+    jfr.chmod(0o755)
+    assert read_recording(tmp_path / "own.jfr", Jdk(tmp_path, "25")).counters == {}
+    assert int((tmp_path / "group").read_text()) != os.getpgrp()
 
 
 def test_file_that_is_no_recording_is_an_error_that_names_it(tmp_path):

@@ -41,6 +41,7 @@ def read_recording(recording: Path, jdk: Jdk) -> Recording:
             capture_output=True,
             text=True,
             timeout=PRINT_TIMEOUT_S,
+            start_new_session=True,  # a notebook's interrupt goes to all of the kernel's group
         )
     except subprocess.TimeoutExpired:
         raise FormatError(str(recording), None, f"could not be printed within {PRINT_TIMEOUT_S} s") from None
