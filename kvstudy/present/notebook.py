@@ -331,9 +331,10 @@ def show(frame: pd.DataFrame, **options):
         return Markdown(
             frame.attrs.get("missing", "**Nothing to show:** none of the runs on this page has such a row.")
         )
+    first = _index_columns(frame)
     sentences = [
         i
-        for i, name in enumerate(frame.columns)
+        for i, name in enumerate(frame.columns, first)
         if any(isinstance(value, str) and len(value) > LINE_LETTERS for value in frame[name])
     ]
     shown = TALL_ROWS_SHOWN if len(sentences) and len(frame) > TALL_ROWS_MAX else ROWS_SHOWN
@@ -356,12 +357,21 @@ def show(frame: pd.DataFrame, **options):
             r"<tbody>.*?</tbody>", "<tbody><tr><td>…</td></tr></tbody>", html, count=1, flags=re.DOTALL
         )
         return HTML(re.sub(r"<sup><noscript>.*?</sup>", "", html, flags=re.DOTALL))
-    return itables.show(frame, **_in_jupyter(frame, sentences) | options)
+    return itables.show(frame, **_in_jupyter(frame, sentences, first) | options)
 
 
-def _in_jupyter(frame: pd.DataFrame, sentences: list[int]) -> dict:
-    """What a page's style sheet does there: words stand on the left, and sentences are broken into lines."""
-    words = [i for i, name in enumerate(frame.columns) if pd.api.types.is_string_dtype(frame[name].dropna())]
+def _index_columns(frame: pd.DataFrame) -> int:
+    """How many columns itables shows before those of the frame: none for mere numbers of rows."""
+    index = frame.index
+    return 0 if isinstance(index, pd.RangeIndex) and index.name is None else index.nlevels
+
+
+def _in_jupyter(frame: pd.DataFrame, sentences: list[int], first: int) -> dict:
+    """What a page's style sheet does there: words stand on the left, and sentences are broken into lines.
+    ``first``: the place of the frame's first column."""
+    words = [
+        i for i, name in enumerate(frame.columns, first) if pd.api.types.is_string_dtype(frame[name].dropna())
+    ]
     aligned = [{"className": "dt-left", "targets": words}] if words else []
     broken = [{"className": "sentence", "targets": sentences}] if sentences else []
     return {"columnDefs": aligned + broken}

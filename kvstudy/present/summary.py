@@ -172,7 +172,7 @@ def held(tables: Tables) -> pd.DataFrame:
         for name in differing(points, [*group, "offered_rate_rps"])
         if name not in ("service_options", "method", "data")
     ]
-    points = points.sort_values(group, kind="stable")
+    points = points.sort_values(group, kind="stable", ignore_index=True)
     sure = (points["fewest"] >= MIN_RUNS).tolist()
     frame = pd.DataFrame(
         {

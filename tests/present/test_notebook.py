@@ -158,6 +158,18 @@ def test_in_jupyterlab_words_stand_on_the_left_and_sentences_may_be_broken_into_
     assert "classes" not in shown, "numbers stay whole, as itables has them by default"
 
 
+def test_columns_are_found_behind_those_of_an_index_that_is_shown(monkeypatch):
+    shown = {}
+    monkeypatch.setattr("itables.show", lambda _frame, **options: shown.update(options))
+    monkeypatch.delenv(notebook.EXPORT_VARIABLE, raising=False)
+    frame = pd.DataFrame({"a": [1], "b": [2], "p99": [1.5], "claim": ["word " * 40]})
+    for index, place in (([], 3), (["a"], 3), (["a", "b"], 3)):
+        notebook.show(frame.set_index(index) if index else frame)
+        assert {"className": "sentence", "targets": [place]} in shown["columnDefs"], index
+    notebook.show(frame.set_axis([7]))
+    assert {"className": "sentence", "targets": [4]} in shown["columnDefs"], "numbers out of order"
+
+
 def test_a_table_of_tall_rows_has_pages_and_says_above_itself_what_is_in_every_row(monkeypatch):
     """Two dozen runs with their sentences are a long way to scroll past."""
     monkeypatch.setenv(EXPORT_VARIABLE, "1")

@@ -174,6 +174,7 @@ def test_the_table_of_held_rates_has_a_row_for_each_size_of_the_workload(tables)
     rows = summary.held(replace(tables, runs=tables.runs.assign(workload_args=sizes)))
     assert len(rows) == 8 and set(rows["sizes"]) == {"default", "value 4.00 KiB"}
     assert "sizes" not in summary.held(tables)
+    assert isinstance(rows.index, pd.RangeIndex), "a table shows any other as a column"
 
 
 def test_achieved_rate_stands_against_the_diagonal(tables):
