@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from kvstudy.errors import ExperimentError
+from kvstudy.errors import ExperimentError, one_line
 from kvstudy.hosts.hosts_file import HostsFile
 from kvstudy.measure.execute import execute
 from kvstudy.plan.experiment import Experiment
@@ -50,7 +50,10 @@ class SweepParameters:
 def read_parameters(executed: list[str] | None = None) -> SweepParameters:
     """What this notebook was asked for; ``executed``: IPython's ``In``, None for this kernel's."""
     root = project_root()
-    given = {name: value for name, value in extension.parameters(executed).items() if value is not None}
+    parameters = extension.parameters(executed)
+    if executed is None:
+        _check_one_place(parameters)
+    given = {name: value for name, value in parameters.items() if value is not None}
     preset, label, resume, hosts_file, generators = (
         given.pop(name, default)
         for name, default in (
@@ -88,6 +91,16 @@ def read_parameters(executed: list[str] | None = None) -> SweepParameters:
     elif file is not None:
         given["experiment_file"] = str(_found(root, file))
     return SweepParameters(root, given, preset, label, resume, hosts, generators)
+
+
+def _check_one_place(parameters: dict) -> None:
+    """A plan that nobody asked for would be measured: ExperimentError where the kernel has other values."""
+    hint = "parameters stand in the first cell, which begins with # Defaults: execute it, then this one"
+    if not parameters:
+        raise ExperimentError("the cell of the parameters was not executed", hint)
+    if elsewhere := extension.set_elsewhere(parameters):
+        named = ", ".join(f"{name}={one_line(value)}" for name, value in elsewhere.items())
+        raise ExperimentError(f"set in another cell than the first: {named}", hint)
 
 
 def _found(root: Path, file: str) -> Path:

@@ -49,6 +49,28 @@ def test_a_sweep_takes_hosts_and_several_of_them_as_generators(tmp_path):
         sweep.read_parameters(["", SWEEP, "# Parameters\ngenerators = 2"])
 
 
+@pytest.mark.parametrize(
+    ("cells", "now", "told"),
+    [
+        ([SWEEP, "preset = 'smoke'"], {"preset": "smoke"}, "another cell than the first: preset='smoke'"),
+        (["preset = 'smoke'"], {"preset": "smoke"}, "the cell of the parameters was not executed"),
+        ([SWEEP, "# Parameters\nrate = 5"], {"preset": None, "rate": 5}, None),
+        ([SWEEP, "preset = 'smoke'", SWEEP], {"preset": None}, None),
+    ],
+    ids=["elsewhere", "renamed", "injected", "executed again"],
+)
+def test_what_another_cell_than_the_first_has_set_is_refused_and_not_left_out(monkeypatch, cells, now, told):
+    class Shell:
+        user_ns = {"In": ["", *cells], "other": 7} | now
+
+    monkeypatch.setattr(sweep.extension, "get_ipython", Shell)
+    if told is None:
+        assert sweep.read_parameters().preset is None
+        return
+    with pytest.raises(ExperimentError, match=f"{told}\n.*begins with # Defaults"):
+        sweep.read_parameters()
+
+
 def test_the_plan_is_a_table_with_a_row_for_every_run_in_their_order():
     experiment = sweep.experiment(sweep.read_parameters(["", SWEEP]))
     table = sweep.plan_table(experiment)

@@ -58,6 +58,16 @@ def parameters(executed: list[str] | None = None) -> dict:
     return defaults | given
 
 
+def set_elsewhere(found: dict) -> dict:
+    """Of the parameters ``found`` those that have another value in this kernel, with that: a cell that is
+    none of theirs has given it."""
+    shell = get_ipython()
+    now = {} if shell is None else shell.user_ns
+    return {
+        name: now[name] for name, value in found.items() if name in now and repr(now[name]) != repr(value)
+    }
+
+
 def nearly_alike(names: Iterable[str]) -> list[tuple[str, str]]:
     """Of parameters each that is hardly another name than an earlier one, with that: what a reader adds to
     the first cell by mistake is read by nobody. A plural is a name of its own."""
