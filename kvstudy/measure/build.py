@@ -12,6 +12,7 @@ from kvstudy.errors import ToolMissing
 from kvstudy.project import loadgen_binary
 from kvstudy.subject import builds
 
+CARGO_MIN = (1, 88)  # rust-version of loadgen/Cargo.toml
 CARGO_HINT = "install it: https://rustup.rs, or conda install rust, or apt-get install cargo (1.88 or newer)"
 
 
@@ -29,8 +30,13 @@ def build(root: Path, alone: Callable[[], AbstractContextManager] = nullcontext)
             builder(root)
 
 
+def find_cargo() -> str | None:
+    """Also that of a rustup for which no new shell was opened yet."""
+    return shutil.which("cargo") or shutil.which("cargo", path=os.path.expanduser("~/.cargo/bin"))
+
+
 def build_loadgen(root: Path) -> None:
-    cargo = shutil.which("cargo") or shutil.which("cargo", path=os.path.expanduser("~/.cargo/bin"))
+    cargo = find_cargo()
     if cargo is None:
         raise ToolMissing("no Cargo: cargo is not on PATH", CARGO_HINT)
     run_build(

@@ -3,6 +3,7 @@ queries."""
 
 import os
 import platform
+import re
 import resource
 import shutil
 import socket
@@ -16,7 +17,7 @@ import psutil
 from kvstudy.errors import ToolMissing
 from kvstudy.hosts import memory_group
 from kvstudy.measure import awake, limits, steadiness
-from kvstudy.measure.build import CARGO_HINT
+from kvstudy.measure.build import CARGO_HINT, CARGO_MIN, find_cargo
 from kvstudy.measure.pinning import CORES_MIN, CORES_MIN_APART
 from kvstudy.project import (
     empty_server_jar,
@@ -26,7 +27,7 @@ from kvstudy.project import (
     service_jar,
     work_root,
 )
-from kvstudy.subject.builds import MAVEN_HINT
+from kvstudy.subject.builds import MAVEN_HINT, git_refuses
 from kvstudy.subject.jdk import feature_of, find_jdk, version_of
 from kvstudy.units import format_bytes
 
@@ -58,9 +59,9 @@ def examine(root: Path) -> list[Check]:
         _python(),
         _jdk(),
         _maven(),
-        _program("cargo", "cargo", CARGO_HINT),
+        _cargo(),
         _c_compiler(),
-        _git(),
+        _git(root),
         *_built(root),
         _optional("wrk2", os.environ.get("WRK2", "wrk2"), "only for generator: wrk2; set WRK2 to its path"),
         _optional("wrk", "wrk", "only for generator: wrk; apt-get install wrk"),
@@ -127,6 +128,15 @@ def _maven() -> Check:
         return _program("maven", "mvn", MAVEN_HINT)
 
 
+def _cargo() -> Check:
+    """As the build finds it, and as new as the load generator needs it."""
+    check = _program("cargo", find_cargo() or "cargo", CARGO_HINT)
+    version = re.match(r"cargo (\d+)\.(\d+)", check.observed)
+    if version and (int(version[1]), int(version[2])) < CARGO_MIN:
+        return Check("cargo", MISSING, f"{check.observed} is too old", CARGO_HINT)
+    return check
+
+
 def _program(name: str, command: str, hint: str, environment: dict[str, str] | None = None) -> Check:
     """There, and able to say its version: a rustup without a toolchain is no cargo."""
     path = shutil.which(command)
@@ -183,15 +193,16 @@ def _c_compiler() -> Check:
     return Check("c compiler", OK, path)
 
 
-def _git() -> Check:
-    path = shutil.which("git")
-    problem = "not on PATH" if path is None else _asked(path)[1]
+def _git(root: Path) -> Check:
+    """There, and willing to tell of the project."""
+    path, hint = shutil.which("git"), "apt-get install git"
+    version, problem = ("", "not on PATH") if path is None else _asked(path)
+    if problem is None and (refused := git_refuses(root)):
+        problem, hint = refused
     return (
-        Check("git", OK, _asked(path)[0])
+        Check("git", OK, version)
         if problem is None
-        else Check(
-            "git", WARN, f"{problem}: runs cannot record the revision they measured", "apt-get install git"
-        )
+        else Check("git", WARN, f"{problem}: runs cannot record the revision they measured", hint)
     )
 
 

@@ -15,6 +15,7 @@ faster than another (Mytkowicz et al., ASPLOS 2009)."""
 import fcntl
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import zipfile
@@ -197,10 +198,10 @@ def _commit_and_tree(revision: str, root: Path) -> tuple[str, str]:
             f"revision cannot be built without git: {revision}",
             "apt-get install git; or compare what you have built: --builds . .",
         )
-    if _git(root, "rev-parse", "--git-dir") is None:
+    if refused := git_refuses(root):
+        why, what_to_do = refused
         raise KvstudyError(
-            f"revision cannot be built: {revision}: not a git repository: {root}",
-            "clone the project with git; . is the checkout as it is",
+            f"revision cannot be built: {revision}: {why}", f"{what_to_do}; . is the checkout as it is"
         )
     commit = (
         None
@@ -251,6 +252,22 @@ def _git(folder: Path, *words: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return asked.stdout.strip() if asked.returncode == 0 else None
+
+
+def git_refuses(root: Path) -> tuple[str, str] | None:
+    """Why a git that runs tells nothing of the project, and what to do; None where it does."""
+    asked = subprocess.run(
+        ["git", "-C", str(root), "rev-parse", "--git-dir"],
+        capture_output=True,
+        text=True,
+        timeout=GIT_TIMEOUT_S,
+    )
+    if asked.returncode == 0:
+        return None
+    command = re.search(r"git config .*safe\.directory .+", asked.stderr)
+    if command:  # as in a container: it asks whose the folder is
+        return f"git tells nothing of a repository that is another user's: {root}", command[0]
+    return f"not a git repository: {root}", "clone the project with git"
 
 
 def _asked(folder: Path, otherwise: str, *words: str) -> None:

@@ -1,6 +1,7 @@
 """The doctor believes a program that runs, not one that is there."""
 
 import os
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,6 +42,43 @@ def test_a_program_that_is_there_and_cannot_run_is_missing_with_its_reason(progr
         check.observed
         == f"{path} does not run: exit 1: error: rustup could not choose a version of cargo to run"
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [("cargo 1.88.0", "ok"), ("cargo 2.0.0", "ok"), ("cargo 1.65.0", "missing"), ("cargo 0.99.9", "missing")],
+)
+def test_a_cargo_that_is_too_old_for_the_load_generator_is_missing(program, version, verdict):
+    program("cargo", f"echo '{version}'")
+    assert doctor._cargo().verdict == verdict
+
+
+def test_a_cargo_that_the_build_finds_beside_path_is_there(tmp_path, monkeypatch):
+    cargo = tmp_path / ".cargo" / "bin" / "cargo"
+    cargo.parent.mkdir(parents=True)
+    cargo.write_text("#!/bin/sh\necho cargo 1.95.0\n")
+    cargo.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", os.devnull)
+    assert doctor._cargo() == doctor.Check("cargo", doctor.OK, "cargo 1.95.0")
+
+
+def test_a_git_that_tells_nothing_of_the_project_is_told_with_what_to_do(tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "--quiet", str(tmp_path / "own's")], check=True)
+    assert doctor._git(tmp_path / "own's").verdict == doctor.OK
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    another = doctor._git(tmp_path / "own's")
+    assert another.verdict == doctor.WARN
+    assert another.observed.startswith(
+        f"git tells nothing of a repository that is another user's: {tmp_path}"
+    )
+    assert (
+        subprocess.run(["sh", "-c", another.hint], env=os.environ | {"HOME": str(tmp_path)}).returncode == 0
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert doctor._git(tmp_path / "own's").verdict == doctor.OK
+    none = doctor._git(tmp_path)
+    assert none.verdict == doctor.WARN and none.observed.startswith("not a git repository")
 
 
 def test_peers_that_are_not_here_are_told_with_the_packages_that_hold_them(tmp_path, monkeypatch):

@@ -197,7 +197,7 @@ def test_a_build_that_fails_leaves_its_last_lines_and_nothing_to_be_used(reposit
     assert repository.git("worktree", "list").count("\n") == 0
 
 
-def test_a_revision_without_a_service_and_a_project_without_git_are_told(repository, tmp_path):
+def test_a_revision_without_a_service_and_a_project_without_git_are_told(repository, tmp_path, monkeypatch):
     repository.git("rm", "-r", "--quiet", "service")
     repository.git("commit", "--quiet", "-m", "none")
     with pytest.raises(KvstudyError, match="revision has no service to build: HEAD"):
@@ -206,6 +206,9 @@ def test_a_revision_without_a_service_and_a_project_without_git_are_told(reposit
     bare.mkdir()
     with pytest.raises(KvstudyError, match="revision cannot be built: main: not a git repository"):
         built("main", bare)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(KvstudyError, match="main: git tells nothing of a repository that is another user's"):
+        built("main", repository.root)
 
 
 def test_what_a_killed_build_of_another_revision_left_goes_unless_it_is_still_built(repository):
