@@ -67,15 +67,18 @@ DUETS := $(patsubst %,experiments/%.yaml,$(if $(filter smoke,$(PRESET)),wal,repo
 LONGER = $(filter-out $(RUNS),$(sort $(REPORTS) $(DUETS) $(BESIDE_WRK2) $(GROWTH) $(PEERS) \
   $(patsubst %,experiments/%.yaml,gc grid handler noise saturation tail-intervention)))
 
+# Make hands SIGTERM on to the shell of a recipe alone. What it calls among other commands ends with it, where setpriv is there.
+TIED = $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --pdeathsig TERM)
+
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
 reproduce: setup ## build, measure the main table and six duets (quick: 18 to 28 min), write the HTML study; resumes when interrupted
 	@$(KVSTUDY) plan $(RUNS) $(addprefix --duets ,$(DUETS)) --preset $(PRESET) --total
 	$(KVSTUDY) build
 	@status=0; \
-	  $(KVSTUDY) run $(RUNS) --preset $(PRESET) --resume --patience $(PATIENCE) || status=$$?; \
-	  if (( status <= 1 )); then $(KVSTUDY) compare $(DUETS) --preset $(PRESET) --resume --patience $(PATIENCE) || status=$$?; fi; \
+	  $(TIED) $(KVSTUDY) run $(RUNS) --preset $(PRESET) --resume --patience $(PATIENCE) || status=$$?; \
+	  if (( status <= 1 )); then $(TIED) $(KVSTUDY) compare $(DUETS) --preset $(PRESET) --resume --patience $(PATIENCE) || status=$$?; fi; \
 	  if (( status > 1 )); then exit $$status; fi; \
-	  $(KVSTUDY) report || exit $$?; \
+	  $(TIED) $(KVSTUDY) report || exit $$?; \
 	  if [ $(PRESET) = quick ]; then echo 'what only longer measurements decide, and how long they take:'; \
 	    $(KVSTUDY) plan $(RUNS) $(LONGER) --preset full --commands; fi; \
 	  exit $$status
@@ -83,10 +86,10 @@ reproduce: setup ## build, measure the main table and six duets (quick: 18 to 28
 # Where others use the machine no launch counts, and all works. What fails otherwise is shown with the rest.
 smoke: build ## the same path with tiny runs, under 3 minutes; proves that everything works, not how fast it is
 	@status=0; \
-	  $(KVSTUDY) run experiments/reproduce.yaml --preset smoke --resume || status=$$?; \
-	  if (( status <= 1 )); then $(KVSTUDY) compare experiments/wal.yaml --preset smoke --resume || status=$$?; fi; \
+	  $(TIED) $(KVSTUDY) run experiments/reproduce.yaml --preset smoke --resume || status=$$?; \
+	  if (( status <= 1 )); then $(TIED) $(KVSTUDY) compare experiments/wal.yaml --preset smoke --resume || status=$$?; fi; \
 	  if (( status > 1 )); then exit $$status; fi; \
-	  $(KVSTUDY) report || exit $$?; \
+	  $(TIED) $(KVSTUDY) report || exit $$?; \
 	  if (( status )); then echo 'smoke: the pages are written; what failed, and what to do, stands above them' >&2; exit 1; fi
 	@echo 'smoke: everything works. The pages show the reference, or runs of yours of another preset: these tiny ones stand in the place of none'
 

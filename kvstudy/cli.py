@@ -630,12 +630,10 @@ def tables(hosts_file: Path | None) -> None:
     with ExitStack() as until_end:
         spread = processes
         if hosts:
-            from kvstudy.hosts.interrupt import interruptible
             from kvstudy.hosts.session import Session
             from kvstudy.project import work_root
             from kvstudy.tables_on_hosts import spread_over
 
-            until_end.enter_context(interruptible())
             session = until_end.enter_context(Session(work_root(root)))
             spread = until_end.enter_context(spread_over(hosts, root, session.registered))
         rebuild(
@@ -878,9 +876,12 @@ def _full(error: OSError) -> list[Path]:
 
 def exit_code_of(arguments: list[str] | None = None) -> int:
     """Runs a command; errors are printed, never raised."""
+    from kvstudy.hosts.interrupt import interruptible
+
     debug = "--debug" in (sys.argv[1:] if arguments is None else arguments)
     try:
-        outcome = commands.main(args=arguments, prog_name="kvstudy", standalone_mode=False)
+        with interruptible():  # also where nothing is measured: half-written pages and copies go
+            outcome = commands.main(args=arguments, prog_name="kvstudy", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except KvstudyError as error:
         if debug:

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kvstudy import cli
+from kvstudy.hosts.process import _until_creator_dies, wait_until
 from kvstudy.hosts.session import Session
 from kvstudy.project import work_root
 from kvstudy.record.run_folder import REQUIRED_FACTS, RunWriter
@@ -157,6 +159,24 @@ def test_make_smoke_writes_its_pages_though_a_run_or_a_launch_failed(tmp_path, c
     assert (made.returncode != 0) == bool(compared) and told in made.stdout + made.stderr
 
 
+@pytest.mark.skipif(not _until_creator_dies(), reason="needs setpriv")
+@pytest.mark.parametrize("target", ["smoke", "reproduce"])
+def test_what_make_measures_with_ends_with_it(tmp_path, target):
+    program, pid = tmp_path / "kvstudy", tmp_path / "pid"
+    program.write_text(f'#!/bin/sh\n[ "$1" = run ] || exit 0\necho $$ >{pid}\nexec sleep 60\n')
+    program.chmod(0o755)
+    made = subprocess.Popen(
+        ["make", "--old-file", ".venv/ready", target, f"KVSTUDY={program}"],
+        cwd=PROJECT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    assert wait_until(lambda: pid.is_file() and pid.read_text().endswith("\n"), 20)
+    made.terminate()
+    made.wait(20)
+    assert wait_until(lambda: not psutil.pid_exists(int(pid.read_text())), 20)
+
+
 def test_make_reproduce_names_what_only_longer_measurements_decide_of_every_page():
     dry = ["make", "--dry-run", "reproduce", "PRESET=quick"]
     printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
@@ -257,6 +277,22 @@ runpy.run_module("kvstudy", run_name="__main__")
         [sys.executable, "-c", code], cwd=PROJECT, text=True, capture_output=True, timeout=60
     )
     assert (answer.returncode, answer.stderr) == (130, "kvstudy: interrupted\n")
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
+def test_kill_and_a_closed_terminal_are_ctrl_c_to_commands_that_measure_nothing(number):
+    """As to `report`, which would leave half-written pages."""
+    code = f"""
+import os, signal
+from kvstudy import cli
+
+cli.project_root = lambda: os.kill(os.getpid(), signal.{number})
+cli.main(["verify"])
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, text=True, capture_output=True, timeout=60
+    )
+    assert (answer.returncode, answer.stderr.strip()) == (130, "kvstudy: interrupted")
 
 
 def test_error_of_kvstudy_itself_is_one_line_and_its_traceback_is_asked_for(project):
@@ -399,7 +435,7 @@ def test_run_without_what_it_needs_says_what_to_build_before_anything_starts(pro
 
 
 def test_doctor_names_what_is_missing_and_the_command_that_mends_it(project):
-    answer = kvstudy("doctor", root=project, PATH="/nowhere")
+    answer = kvstudy("doctor", root=project, PATH="/nowhere", HOME="/nowhere")
     assert answer.returncode == 1
     for line in (
         "missing maven",
