@@ -72,7 +72,7 @@ final class StoreSnapshots {
         gauge(
                 to,
                 "kv_store_writable",
-                "0 after an I/O error made the store refuse writes.",
+                "0 after an I/O error made the store refuse writes, and while a full disk keeps them waiting.",
                 storeOrNull.isWritable() ? 1 : 0);
         gauge(
                 to,

@@ -370,7 +370,12 @@ public final class LsmStore implements Store {
 
     @Override
     public boolean isWritable() {
-        return !failure.isSet() && logs.failedOrNull() == null && views.current() != null;
+        ReadView view = views.current(); // its own fields only
+        if (view == null || failure.isSet()) {
+            return false;
+        }
+        StallCause cause = writePath.stopCause(view);
+        return cause == null || failedFor(cause) == null;
     }
 
     @Override

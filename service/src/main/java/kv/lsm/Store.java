@@ -117,8 +117,8 @@ public interface Store extends AutoCloseable {
     /// A snapshot of the counters.
     StoreMetrics metrics();
 
-    /// False after an I/O error made the store refuse writes, while the disk has no room for the next log, and
-    /// after [#close].
+    /// False after an I/O error made the store refuse writes, while the next memtable waits for a log, a flush or a
+    /// compaction that failed and is tried again, as on a full disk, and after [#close].
     boolean isWritable();
 
     /// Makes all acknowledged writes durable and releases the directory. Calls under way end first; open

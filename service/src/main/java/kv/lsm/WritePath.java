@@ -230,7 +230,12 @@ final class WritePath {
     }
 
     private StallCause stopCause() {
-        return logs.failedOrNull() != null ? StallCause.NO_LOG : stall.stopCause(views.current());
+        return stopCause(views.current());
+    }
+
+    /// Why writers wait once the active memtable is full, or null.
+    StallCause stopCause(ReadView view) {
+        return logs.failedOrNull() != null ? StallCause.NO_LOG : stall.stopCause(view);
     }
 
     private void requireOpen() {
