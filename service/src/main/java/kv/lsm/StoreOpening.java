@@ -195,9 +195,9 @@ final class StoreOpening {
             SSTable table = files.openTable(metadata.number());
             owned.add(table);
             tables.put(metadata.number(), table);
-            if (table.entries() != metadata.entries()) {
-                throw new CorruptionException(
-                        table.path(), 0, "not the table that the manifest names: entries=" + table.entries());
+            String difference = metadata.differenceOrNull(table);
+            if (difference != null) {
+                throw new CorruptionException(table.path(), 0, "not the table that the manifest names: " + difference);
             }
         }
         return tables;

@@ -3,6 +3,7 @@ package kv.lsm;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import kv.lsm.table.SSTable;
 import kv.lsm.table.TableInspection;
 
 /// A table as the manifest knows it.
@@ -22,6 +23,20 @@ public record TableMetadata(
     /// True when the key ranges, ends included, share a key.
     boolean overlaps(byte[] first, byte[] last) {
         return Arrays.compareUnsigned(smallest, last) <= 0 && Arrays.compareUnsigned(first, largest) <= 0;
+    }
+
+    /// What tells an open table from the one that this is about, of what is in memory of it; else null.
+    String differenceOrNull(SSTable table) {
+        if (table.fileBytes() != bytes) {
+            return "bytes: manifest=" + bytes + ", file=" + table.fileBytes();
+        }
+        if (table.entries() != entries) {
+            return "entries: manifest=" + entries + ", file=" + table.entries();
+        }
+        byte[] first = table.smallest();
+        return Arrays.equals(first, smallest)
+                ? null
+                : "first key: manifest=" + Escaped.of(smallest) + ", file=" + Escaped.of(first);
     }
 
     /// What tells a whole table from the one that this is about; nothing when it is that one.

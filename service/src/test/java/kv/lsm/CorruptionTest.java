@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
+import java.util.List;
 import java.util.SplittableRandom;
 import java.util.stream.Stream;
 import kv.lsm.disk.FaultyDisk;
@@ -151,6 +152,29 @@ class CorruptionTest {
                 .isInstanceOf(CorruptionException.class)
                 .hasMessageContaining("missing")
                 .hasMessageContaining(table);
+    }
+
+    /// As a backup that was put back under wrong names: of the same size and with as many entries.
+    @Test
+    void aTableInThePlaceOfAnotherIsRefused() throws Exception {
+        StoreOptions options = options(WalMode.NONE, ReadMode.MMAP, Compression.NONE);
+        FaultyDisk disk = new FaultyDisk();
+        for (String first : List.of("a", "b")) {
+            try (Store store = LsmStore.open(options, disk, new Allocator())) {
+                store.put(Records.bytes(first + "1"), Records.bytes("value"));
+                store.put(Records.bytes(first + "2"), Records.bytes("value"));
+            }
+        }
+        disk = disk.killProcess();
+        List<String> tables = disk.list(DIRECTORY).stream()
+                .filter(name -> name.endsWith(".table"))
+                .sorted()
+                .toList();
+        disk.setContent(tables.getLast(), disk.content(tables.getFirst()));
+        assertThat(catchOpening(options, disk))
+                .isInstanceOf(CorruptionException.class)
+                .hasMessageContaining("not the table that the manifest names: first key: manifest=b1, file=a1")
+                .hasMessageContaining(tables.getLast());
     }
 
     @Test

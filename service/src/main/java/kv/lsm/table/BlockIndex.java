@@ -124,6 +124,11 @@ final class BlockIndex {
         return (Memory.getInt(places + 8L * block + 4) & COMPRESSED_BIT) != 0;
     }
 
+    /// The first key of the first block.
+    byte[] firstSeparator() {
+        return Memory.copyOf(separators, Memory.getInt(separatorStarts + 4L));
+    }
+
     /// The last block that starts at or before `position` in the file.
     int blockAt(long position) {
         int low = 0;

@@ -114,6 +114,11 @@ public final class SSTable extends RefCounted {
         return fileBytes;
     }
 
+    /// The first key.
+    public byte[] smallest() {
+        return index.firstSeparator();
+    }
+
     /// Tells how to read a table some of whose pages are not in memory. What is read in order goes through
     /// buffers of the reader's own then, and a fault brings in one page and not what lies around it, which would
     /// drive out what other reads need. Several threads may tell: what one of them told last holds.
