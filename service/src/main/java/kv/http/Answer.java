@@ -34,7 +34,7 @@ enum Answer {
     DIR_OTHER_FILE_SYSTEM(
             400, "Bad Request", "the store's tables cannot be linked in dir: choose one on its file system"),
     LIMIT_MALFORMED(400, "Bad Request", "limit is no number of entries up to 999999999"),
-    BATCH_MALFORMED(400, "Bad Request", "malformed batch: see the README of the service for its framing"),
+    BATCH_MALFORMED(400, "Bad Request", "malformed body: service/docs/http.md says how keys and values are framed"),
     TIMEOUT_MALFORMED(400, "Bad Request", "timeout-ms is no number of milliseconds up to 999999999"),
     ADMIN_OFF(403, "Forbidden", "admin requests are off: start the service with --admin"),
     NOT_FOUND(404, "Not Found", ""),

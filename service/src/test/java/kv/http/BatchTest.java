@@ -84,6 +84,8 @@ class BatchTest {
         for (String body : new String[] {"a", "1", "1\n", "1\na", "2\na\n", "0\n\n", "-1\na\n"}) {
             assertThat(post("get", body).status()).as(body).isEqualTo(400);
         }
+        assertThat(post("get", "a").text()).contains("service/docs/http.md");
+        assertThat(Path.of("docs/http.md")).content().contains("KEYBYTES");
         assertThat(client.ask(get("/v0/entity?id=k")).status()).isEqualTo(404);
     }
 
