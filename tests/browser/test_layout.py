@@ -146,6 +146,7 @@ return {
     width: arguments[0].getBoundingClientRect().width,
     is_dark: page.classList.contains('dark'),
     scrolls: page.scrollWidth > page.clientWidth,
+    is_cut: page.scrollHeight > page.clientHeight + 1,
 };
 """
 
@@ -183,11 +184,18 @@ def test_a_printed_flame_graph_is_white_and_as_wide_as_its_paper(study, chromium
     frame = chromium.find_element(By.CSS_SELECTOR, ".flame iframe")
     chromium.execute_script("arguments[0].scrollIntoView()", frame)
     WebDriverWait(chromium, 60).until(lambda _: chromium.execute_script(FRAME, frame)["is_dark"])
+    chromium.execute_script(
+        "const page = arguments[0].contentWindow;"
+        "page.document.getElementById('canvas').style.height = '3000px';"  # a deep one
+        "page.dispatchEvent(new Event('resize'))",
+        frame,
+    )
     before = chromium.execute_script(FRAME, frame)
-    assert before["width"] > PAPER_PX
+    assert before["width"] > PAPER_PX and before["is_cut"]
     chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     printed = chromium.execute_script(FRAME, frame)
-    assert printed["width"] <= PAPER_PX and not printed["is_dark"] and not printed["scrolls"]
+    assert printed["width"] <= PAPER_PX and not printed["is_dark"]
+    assert not printed["scrolls"] and not printed["is_cut"]
     chromium.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert chromium.execute_script(FRAME, frame) == before
 

@@ -201,17 +201,19 @@
   function unfold(frame) {
     const page = frame.contentDocument && frame.contentDocument.documentElement;
     if (!page || !frame.clientWidth) return;
-    const scale = Math.min(1, SHEET_WIDE_PX / frame.clientWidth);
-    const height = Math.min(Math.max(page.scrollHeight, frame.clientHeight) * scale, FLAME_PX);
+    const whole = Math.max(page.scrollHeight, frame.clientHeight);
+    const scale = Math.min(1, SHEET_WIDE_PX / frame.clientWidth, FLAME_PX / whole);
     frame.dataset.style = frame.style.cssText;
-    page.style.zoom = scale;
-    Object.assign(frame.style, { width: `${SHEET_WIDE_PX}px`, height: `${height}px` });
+    Object.assign(page.style, { zoom: scale, overflow: 'hidden' }); // no bar beside it
+    Object.assign(frame.style, { width: `${SHEET_WIDE_PX}px`, height: `${Math.ceil(whole * scale)}px` });
+    frame.contentWindow.dispatchEvent(new Event('resize')); // now: the browser would tell it after the print
     frame.contentWindow.scrollTo(0, page.scrollHeight);
   }
   function fold(frame) {
     if (frame.dataset.style === undefined) return;
     frame.style.cssText = frame.dataset.style;
-    frame.contentDocument.documentElement.style.zoom = '';
+    Object.assign(frame.contentDocument.documentElement.style, { zoom: '', overflow: '' });
+    frame.contentWindow.dispatchEvent(new Event('resize'));
     delete frame.dataset.style;
   }
   // A table whose lines are broken and that is too wide all the same is drawn smaller, as a chart is.
