@@ -34,6 +34,8 @@ import kv.lsm.table.TableInspection;
 /// 4. New files are durable before the new manifest, and that before old files lose their names: a repair that
 ///    is cut off can be run again.
 public final class StoreRepair {
+    private static final String LOST_LOG = "; if the store had another log of that name, all that it held is lost";
+
     private final ClosedStore store;
     private final Consumer<String> report;
     private final LostAndFound lost;
@@ -302,17 +304,24 @@ public final class StoreRepair {
             String name = FileNames.log(number);
             long own = ownNumbers.get(number);
             boolean isCopy = names.get(own) != number;
-            if (own < manifest.firstLog() || isCopy && number < manifest.firstLog()) {
+            boolean isNeeded = number >= manifest.firstLog();
+            if (!isNeeded && (isCopy || own < manifest.firstLog())) {
                 keep(name, ", which is no longer needed,");
+            } else if (own < manifest.firstLog()) {
+                say(true, name + ": by its header " + FileNames.log(own) + ", which is no longer needed" + LOST_LOG);
+                keep(name, "");
             } else if (isCopy) {
                 say(
                         true,
                         name + ": by its header a copy of " + FileNames.log(own) + ", and not read: "
-                                + FileNames.log(names.get(own)) + " is; if the store had another log of that name, all "
-                                + "that it held is lost");
+                                + FileNames.log(names.get(own)) + " is" + LOST_LOG);
                 keep(name, "");
             } else if (own != number) {
-                say(false, name + ": by its header " + FileNames.log(own) + ", and read as that");
+                boolean isLost = number == manifest.firstLog() && !names.containsKey(number);
+                say(
+                        isLost,
+                        name + ": by its header " + FileNames.log(own) + ", and read as that"
+                                + (isLost ? LOST_LOG : ""));
             }
         }
         return names.tailMap(manifest.firstLog());

@@ -341,6 +341,38 @@ class StoreRepairTest {
     }
 
     @Test
+    void anOldLogOrALaterOneInThePlaceOfALogIsALoss() throws IOException {
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "old", "1");
+            remember();
+            flush(store);
+            store.put("lost".getBytes(), "1".getBytes());
+        }
+        Map<String, byte[]> last = files(original());
+        String needed = first(last, ".log", name -> used(last.get(name)) > 0);
+        byte[] old = had.get(FileNames.log(1));
+        try (Store store = LsmStore.open(options(original()))) {
+            put(store, "later", "1".repeat(100));
+        }
+        Map<String, byte[]> later = files(original());
+        byte[] laterLog = later.get(first(later, ".log", name -> !name.equals(needed) && used(later.get(name)) > 64));
+
+        last.put(needed, old);
+        Path replaced = storeOf("replaced", last);
+        assertThat(repair(replaced)).as("is whole").isFalse();
+        assertThat(text())
+                .contains("lost: " + needed + ": by its header 000001.log, which is no longer needed; if the store had "
+                        + "another log of that name, all that it held is lost");
+        assertThat(replaced.resolve("lost").resolve(needed)).hasBinaryContent(old);
+
+        last.put(needed, laterLog);
+        Path overtaken = storeOf("overtaken", last);
+        assertThat(repair(overtaken)).as("is whole").isFalse();
+        assertThat(text()).contains("lost: " + needed + ": by its header");
+        assertThat(entries(overtaken)).as(text()).isEqualTo(written);
+    }
+
+    @Test
     void logsUnderOtherNamesAreReadInTheOrderOfTheNumbersInTheirHeaders() throws IOException {
         Map<String, byte[]> last;
         try (Store store = LsmStore.open(options(original()))) {
