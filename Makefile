@@ -80,7 +80,7 @@ reproduce: setup ## build, measure the main table and six duets (quick: 18 to 28
 	  if (( status > 1 )); then exit $$status; fi; \
 	  $(TIED) $(KVSTUDY) report || exit $$?; \
 	  if [ $(PRESET) = quick ]; then echo 'what only longer measurements decide, and how long they take:'; \
-	    $(KVSTUDY) plan $(RUNS) $(LONGER) --preset full --commands; fi; \
+	    $(KVSTUDY) plan $(RUNS) $(LONGER) --preset full --commands; echo "the pages: $$PWD/figures/study/index.html"; fi; \
 	  exit $$status
 
 # Where others use the machine no launch counts, and all works. What fails otherwise is shown with the rest.

@@ -202,6 +202,7 @@ def test_make_reproduce_names_it_after_the_pages_were_written_and_not_where_they
     )
     assert "called report" in made.stdout and bool(made.returncode) == fails, made.stdout + made.stderr
     assert ("what only longer measurements decide" in made.stdout) != fails
+    assert made.stdout.endswith(f"the pages: {PROJECT}/figures/study/index.html\n") != fails
 
 
 def test_the_number_of_real_duets_is_that_of_its_own_variables():
