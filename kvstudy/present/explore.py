@@ -30,6 +30,7 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import logged_intervals
 from kvstudy.errors import KvstudyError, one_line
 from kvstudy.present import notebook, profiled_runs, series, theme, words
+from kvstudy.present.figures import panels
 from kvstudy.present.markdown import without_tags
 from kvstudy.project import EXPORT_VARIABLE
 from kvstudy.record import hdr
@@ -437,6 +438,11 @@ def _cell() -> str | None:
 def _drawn(shown: object) -> tuple[tuple, dict]:
     """Arguments of ``display``. A figure would display itself, and could then not be drawn anew in place."""
     if hasattr(shown, "to_plotly_json"):
+        if not panels.has_points(shown.to_dict()):
+            shown.update_layout(xaxis_visible=False, yaxis_visible=False)
+            shown.add_annotation(
+                text=panels.NO_ROWS, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False
+            )
         bundle = pio.renderers["plotly_mimetype"].to_mimebundle(shown.to_dict())
         return (bundle | {"text/plain": "a chart"},), {"raw": True}
     return (Markdown(shown) if isinstance(shown, str) else shown,), {}

@@ -19,6 +19,7 @@ from traitlets.config import Config
 from kvstudy.present import theme
 from kvstudy.present.cards import MIME as CARDS_MIME
 from kvstudy.present.cards import Card
+from kvstudy.present.figures.panels import NO_ROWS, has_points
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
 EXPLORE_TAG = "explore"
@@ -96,8 +97,7 @@ def chart(data: dict) -> Markup:
         # Nothing was measured: the sentence says so, and an empty frame would only push the rest away.
         return Markup(f'<figure class="chart">{caption}{below}</figure>')
     if not has_points(figure):
-        nothing = "Nothing to draw: these runs have no such rows."
-        return Markup(f'<figure class="chart">{caption}{below}<p class="under">{nothing}</p></figure>')
+        return Markup(f'<figure class="chart">{caption}{below}<p class="under">{NO_ROWS}</p></figure>')
     stored = {"data": figure["data"], "layout": layout, "config": theme.CONFIG}
     text = json.dumps(stored, separators=(",", ":")).replace("</", "<\\/")
     label = escape(f"Chart. {title or finding}. {drawn}", quote=True)
@@ -107,17 +107,6 @@ def chart(data: dict) -> Markup:
         f'style="height:{layout.get("height", 460)}px"></div>'
         f'<script type="application/json">{text}</script>{below}</figure>'
     )
-
-
-def has_points(figure: dict) -> bool:
-    """Whether a stored figure draws anything: plotly express makes a trace of a frame without rows, too."""
-    along = [[trace[name] for name in ("x", "y", "z") if name in trace] for trace in figure.get("data", [])]
-    return any(not arrays or any(map(_is_filled, arrays)) for arrays in along)
-
-
-def _is_filled(array: object) -> bool:
-    """Numbers that plotly packed are base64."""
-    return bool(array.get("bdata") if isinstance(array, dict) else len(array))
 
 
 def folded(html: str) -> Markup:

@@ -176,6 +176,17 @@ def test_a_figure_is_drawn_as_data_that_a_page_shows(at, places):
     assert PLOTLY_MIME in places[0].drawn[0] and "response_us" in places[1].drawn[0]
 
 
+def test_a_figure_without_rows_says_so_in_place_of_axes_that_mean_nothing(at, places):
+    import plotly.express as px
+
+    at.show(lambda now: px.bar(now.seconds.head(0), x="second", y="at_us"))
+    at.show(lambda now: px.bar(now.seconds, x="second", y="at_us"))
+    empty, drawn = (place.drawn[0][PLOTLY_MIME]["layout"] for place in places)
+    assert empty["annotations"][0]["text"].startswith("Nothing to draw")
+    assert empty["xaxis"]["visible"] is False and empty["yaxis"]["visible"] is False
+    assert "annotations" not in drawn and "visible" not in drawn["xaxis"]
+
+
 def test_in_an_export_the_choosers_are_a_sentence_and_no_widget(at, monkeypatch):
     monkeypatch.setenv(EXPORT_VARIABLE, "1")
     bundle = at._repr_mimebundle_()
@@ -207,6 +218,7 @@ def test_every_axis_of_the_notebooks_views_has_words_and_a_unit_where_it_has_one
     views = [cell.source for cell in notebook.cells if "px." in cell.source and "at.show" in cell.source]
     assert len(views) >= 6
     for view in views:
+        assert "dtick" not in view, "values within one power of ten would have no tick"
         view = view.replace("x=now.along", 'x="offered_rate_rps"')
         axes = re.findall(r'^\s+[xy]="(\w+)"', view, re.MULTILINE)
         assert len(axes) == 2 and "labels=explore.AXES" in view and not set(axes) - set(explore.AXES), view

@@ -21,6 +21,7 @@ from plotly.subplots import make_subplots
 
 PANEL_HEIGHT_PX = 330
 TITLE_WORDS = 12
+NO_ROWS = "Nothing to draw: these runs have no such rows."
 _FRAME_PX = 150  # title above, legend below
 _ROWS_NAMED_ONCE = 3  # of so many rows of panels only the lowest names its x axis
 
@@ -206,6 +207,17 @@ def nothing(what: str, how: str = "") -> go.Figure:
     figure.add_annotation(text=f"{what}<br>{how}", x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
     finding = f"Nothing to draw: {what}"
     return titled(figure, finding if _is_short(finding) else "Nothing to draw", finding, how)
+
+
+def has_points(figure: dict) -> bool:
+    """Whether a stored figure draws anything: plotly express makes a trace of a frame without rows, too."""
+    along = [[trace[name] for name in ("x", "y", "z") if name in trace] for trace in figure.get("data", [])]
+    return any(not arrays or any(map(_is_filled, arrays)) for arrays in along)
+
+
+def _is_filled(array: object) -> bool:
+    """Numbers that plotly packed are base64."""
+    return bool(array.get("bdata") if isinstance(array, dict) else len(array))
 
 
 def _is_short(title: str) -> bool:
