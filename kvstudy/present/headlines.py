@@ -297,8 +297,13 @@ def _percentiles(tables: Tables):
     def text(claim: Claim) -> str:
         return words.latency(claim.estimate, _DIGITS, like_us)
 
-    answer = f"p99 at {where}: {text(fast)} ({_name(fast.subject.workload)})"
-    answer += f" to {text(slow)} ({_name(slow.subject.workload)})." if slow is not fast else "."
+    def whose(claim: Claim) -> str:
+        of_two = fast is not slow and fast.subject.workload == slow.subject.workload
+        option = claim.variant.removeprefix("variant ") if of_two else ""
+        return ", ".join(filter(None, (_name(claim.subject.workload), option)))
+
+    answer = f"p99 at {where}: {text(fast)} ({whose(fast)})"
+    answer += f" to {text(slow)} ({whose(slow)})." if slow is not fast else "."
     bars = [
         Bar(_name(claim.subject.workload), claim.estimate, text(claim), hover=claim.variant)
         for claim in found.claims
@@ -750,3 +755,12 @@ CARDS = (
     _peers,
     _growth,
 )
+
+OF_ANY_EXPERIMENT = (_percentiles, _capacity, _time)
+
+
+def of_experiment(tables: Tables) -> dict[str, Card]:
+    """By page the answers to what can be asked of any experiment, here of the one of ``tables``; none where
+    nothing was measured."""
+    every = (rule(tables) for rule in OF_ANY_EXPERIMENT)
+    return {card.page: card for card in every if card.answer != NOT_MEASURED}

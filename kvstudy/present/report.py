@@ -94,7 +94,10 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
         if len(failed) == sum(source.stem != MEASURING for source in sources):
             raise next(iter(failed.values()))
         first = FIRST if experiment is None else sources[0].stem
-        _write_pages(partial, executed, project_root, out_dir, first)
+        answers = _cards(executed)
+        if experiment is not None and kinds != {DUETS}:
+            answers = _cards_of(experiment, project_root)
+        _write_pages(partial, executed, answers, project_root, out_dir, first)
         _write_assets(partial / "assets")
         _check_sizes(partial, _bytes_max(project_root))
         _swap(partial, out_dir)
@@ -243,7 +246,12 @@ def _page_of_failure(
 
 
 def _write_pages(
-    folder: Path, executed: dict[str, nbformat.NotebookNode], root: Path, out_dir: Path, first: str
+    folder: Path,
+    executed: dict[str, nbformat.NotebookNode],
+    answers: dict[str, cards.Card],
+    root: Path,
+    out_dir: Path,
+    first: str,
 ) -> None:
     for text in DOCUMENTS:
         if (root / text).is_file():
@@ -251,7 +259,6 @@ def _write_pages(
             executed = executed | {
                 stem: new_notebook(cells=[new_markdown_cell((root / text).read_text(encoding="utf-8"))])
             }
-    answers = _cards(executed)
     titles = {stem: _menu_title(stem, notebook) for stem, notebook in executed.items()}
     for stem, notebook in executed.items():
         pages = [Entry(_href(other, first), title, here=other == stem) for other, title in titles.items()]
@@ -281,6 +288,13 @@ def _cards(executed: dict[str, nbformat.NotebookNode]) -> dict[str, cards.Card]:
     )
     stored = [output["data"][cards.MIME] for output in outputs if cards.MIME in output.get("data", {})]
     return cards.read(stored[0]) if stored else {}
+
+
+def _cards_of(experiment: str, root: Path) -> dict[str, cards.Card]:
+    """The answers of the experiment's own runs."""
+    from kvstudy.present import headlines  # which the whole study needs in its kernels alone
+
+    return headlines.of_experiment(study_tables(root / "data", experiment, progress=False))
 
 
 def _folders(notebook: nbformat.NotebookNode, root: Path, out_dir: Path) -> dict:

@@ -1,6 +1,7 @@
 """The answer of each page: one sentence, few bars, how sure; the same in a notebook and on the pages."""
 
 import json
+import re
 
 import pytest
 from sample import empty_tables, failed, keep, repeated, sample_tables
@@ -177,6 +178,18 @@ def test_what_was_held_off_and_showed_no_cause_is_not_called_never_held_off(monk
     tables = sample_tables(profiled=False)
     card = of_page(tables.but(runs=tables.runs.assign(experiment="reproduce")), "07-tail")
     assert card.sure[1:] == ("nothing was held off: no cause is proven",)
+
+
+def test_the_answer_of_one_workload_says_which_option_is_fast_and_which_slow():
+    found = sample_tables(workloads=("get",), connections=(4,), rates=(1000.0,), repeats=10, profiled=False)
+    odd = found.runs["repeat"] % 2 == 1
+    options = odd.map({True: "wal=os", False: "wal=always"})
+    slow = found.percentiles["run_id"].isin(found.runs.loc[~odd, "run_id"])
+    slower = found.percentiles.assign(
+        latency_us=found.percentiles["latency_us"].where(~slow, 9 * found.percentiles["latency_us"])
+    )
+    card = of_page(found.but(runs=found.runs.assign(variant=options), percentiles=slower), "03-percentiles")
+    assert re.search(r"\(GET, wal=os\) to .* \(GET, wal=always\)\.$", card.answer), card.answer
 
 
 def test_bars_leave_no_workload_out_silently():

@@ -63,6 +63,7 @@ def test_one_experiment_alone_has_its_own_pages_with_links_to_the_whole_study(tm
     index, explore = (out / "index.html").read_text(), (out / "09-explore.html").read_text()
     assert sorted(path.name for path in out.glob("*.html")) == ["09-explore.html", "index.html"]
     assert "How?" in index and "shop" in index
+    assert re.search(r'<p class="answer">p99 at [^<]*</p>', index) and 'class="answer"' not in explore
     assert 'href="09-explore.html' in index and 'href="index.html' in explore
     assert "tail, <a" in index and "07-tail.html" not in index, "there is no study to lead to"
     study = tmp_path / "figures" / "study"
