@@ -130,8 +130,11 @@ class SweepView:
             self._shown.update(HTML(html))
 
     def stop(self, _button: object = None) -> None:
-        """Ends the measurement, from any thread; nothing when it is over."""
+        """Ends the measurement, from any thread; nothing when it is over. That may take as long as a launch
+        or a fill: the button says at once that it was heard."""
         self.was_stopped = True
+        if self._button is not None:
+            self._button.description, self._button.disabled = "Stopping", True
 
     def __enter__(self) -> Self:
         from ipywidgets import Button

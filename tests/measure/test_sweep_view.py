@@ -27,6 +27,7 @@ class Kernel:
         environment = os.environ | {"PYTHONPATH": str(PROJECT), "KVSTUDY_ROOT": str(project.root)}
         self.manager, self.client = start_new_kernel(env=environment, cwd=str(project.root))
         self.shown, self.button, self.error = [], None, ""
+        self.button_states: list[dict] = []
 
     def end(self) -> None:
         self.client.stop_channels()
@@ -45,6 +46,8 @@ class Kernel:
             kind, content = message["msg_type"], message["content"]
             if kind == "comm_open" and content["data"]["state"].get("_model_name") == "ButtonModel":
                 self.button = content["comm_id"]
+            elif kind == "comm_msg" and content["comm_id"] == self.button:
+                self.button_states.append(content["data"].get("state", {}))
             elif kind in ("display_data", "update_display_data"):
                 self.shown.append(content["data"].get("text/html", ""))
                 on_shown(self.shown[-1])
@@ -103,6 +106,8 @@ def test_stopped_by_click_or_interrupt_it_seals_the_run_under_way_as_failed_and_
 
     result = kernel.run(MEASURE.format(file=file), click_in_the_second_run)
     assert clicked and not kernel.error and result.startswith("**Stopped** after 1 of 4 runs")
+    heard = {name: value for state in kernel.button_states for name, value in state.items()}
+    assert heard == {"description": "Stopping", "disabled": True}
     outcomes = [run.facts["outcome"].split(" during")[0] for run in sealed_runs(project.raw)]
     assert outcomes == ["completed", "failed: interrupted"]
     assert project.processes() == [] and kernel.shown[-1] == ""
