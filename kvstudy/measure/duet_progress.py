@@ -3,6 +3,7 @@ lines of their own everywhere."""
 
 import sys
 import time
+from contextlib import suppress
 
 from kvstudy.measure.progress import shows_bars
 from kvstudy.units import format_duration
@@ -55,4 +56,5 @@ class DuetProgress:
             if self._launch
             else ""
         )
-        print(f"\r\033[K{launch}{self._phase}{gone}", end="", file=sys.stderr, flush=True)
+        with suppress(OSError):  # of a terminal that was closed: its launch is sealed all the same
+            print(f"\r\033[K{launch}{self._phase}{gone}", end="", file=sys.stderr, flush=True)

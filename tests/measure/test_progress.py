@@ -7,10 +7,12 @@ import struct
 import subprocess
 import sys
 import termios
+from contextlib import suppress
 from pathlib import Path
 
 from trial import TRIAL
 
+from kvstudy.measure.duet_progress import DuetProgress
 from kvstudy.measure.progress import Progress
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
@@ -77,6 +79,7 @@ def test_notebook_gets_a_bar(tmp_path):
 def test_terminal_gets_a_bar_with_run_phase_and_time_left():
     code = f"""
 import time
+from kvstudy.measure.duet_progress import DuetProgress
 from kvstudy.measure.progress import Progress
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.run_plan import plan
@@ -102,3 +105,22 @@ with Progress(runs, fill_s=0) as progress:
     shown = os.read(leader, 1 << 16).decode()
     os.close(leader)
     assert "1/2 put c=1 t=1" in shown and "left" in shown and "check" in shown and "%|" in shown
+
+
+def test_what_goes_on_under_a_terminal_that_was_closed_goes_on(monkeypatch):
+    """Whoever is interrupted by that has still to seal what was under way."""
+    runs = plan(Experiment.from_parameters(TWO_RATES)).runs
+    leader, descriptor = pty.openpty()
+    with os.fdopen(descriptor, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with Progress(runs, fill_s=0) as of_runs:
+            of_duet = DuetProgress(60)
+            of_runs.begin(runs[0])
+            os.close(leader)
+            of_duet.begin(1)
+            for progress in (of_runs, of_duet):
+                progress.doing("seal")
+                progress.tick()
+        monkeypatch.undo()
+        with suppress(OSError):
+            terminal.close()
