@@ -132,12 +132,13 @@ async def measure(experiment: Experiment, asked: SweepParameters, watched: bool 
     generator tells of every second.
     """
     watched = WATCHED in os.environ if watched is None else watched
+    goes_on_by = "this cell, executed again," if asked.resume else "this notebook with resume = True"
     wanted = {
         "label": asked.label,
         "resume": asked.resume,
         "hosts": asked.hosts,
         "generators": asked.generators,
-        "goes_on_by": "this cell, executed again,",
+        "goes_on_by": goes_on_by,
     }
     if not watched:
         return _done(execute(experiment, asked.root, **wanted).summary())
@@ -162,7 +163,7 @@ async def measure(experiment: Experiment, asked: SweepParameters, watched: bool 
         return _done(summary)
     return Markdown(
         f"**Stopped** after {view.completed} of {view.planned} runs. They are sealed and kept; the run under "
-        "way is sealed as failed. Execute this cell again to go on."
+        f"way is sealed as failed. {goes_on_by[0].upper()}{goes_on_by[1:]} goes on from here."
     )
 
 

@@ -1,5 +1,9 @@
 """What 02-sweep is asked for, and its plan as a table."""
 
+import asyncio
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
 from kvstudy import sweep
@@ -76,3 +80,20 @@ def test_the_plan_is_a_table_with_a_row_for_every_run_in_their_order():
     table = sweep.plan_table(experiment)
     assert list(table["run"]) == list(range(1, len(table) + 1)) and set(table["workload"]) > {"unique_put"}
     assert "expected:" in sweep.describe(experiment).data
+
+
+@pytest.mark.parametrize(
+    ("resume", "told"),
+    [(True, "This cell, executed again, goes on"), (False, "This notebook with resume = True goes on")],
+)
+def test_who_stops_a_sweep_is_told_what_goes_on_with_it(monkeypatch, resume, told):
+    def interrupted(*_asked, goes_on_by, **_more):
+        assert goes_on_by.lower() in told.lower()
+        raise KeyboardInterrupt
+
+    view = SimpleNamespace(completed=1, planned=4, progress=None)
+    monkeypatch.setattr(sweep, "SweepView", lambda: nullcontext(view))
+    monkeypatch.setattr(sweep, "execute", interrupted)
+    asked = sweep.read_parameters(["", SWEEP, f"# Parameters\nresume = {resume}"])
+    stopped = asyncio.run(sweep.measure(sweep.experiment(asked), asked, watched=True))
+    assert stopped.data.startswith("**Stopped** after 1 of 4 runs") and told in stopped.data
