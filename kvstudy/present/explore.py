@@ -298,12 +298,19 @@ class Choices:
                 )
         experiment = experiment or self.experiments[0]
         known = self.variants(experiment)
+        if run_id is None and variant is not None:
+            variant = {_unspaced(name): name for name in known}.get(_unspaced(variant), variant)
         if run_id is None and variant is not None and variant not in known:
             raise KvstudyError(f"no such variant of {experiment}: {variant}", f"known: {'; '.join(known)}")
         variant = variant or known[-1]
         run_id = run_id or self.runs(experiment, variant)[0]
         start_s, stop_s = self.seconds(experiment, run_id)
         return Choice(self.experiment_tables(experiment), variant, run_id, percentile, start_s, stop_s)
+
+
+def _unspaced(name: str) -> str:
+    """Nobody types the narrow blank in 20 000 r/s."""
+    return "".join(name.split())
 
 
 class Explorer:

@@ -227,6 +227,13 @@ def test_every_axis_of_the_notebooks_views_has_words_and_a_unit_where_it_has_one
             assert unit in explore.AXES[column]
 
 
+def test_a_variant_is_found_by_its_name_as_it_is_typed(choices):
+    name = next(name for name in choices.variants("sample") if "\u202f" in name)
+    for blank in (" ", ""):
+        typed = name.replace("\u202f", blank)
+        assert choices.first("sample", typed, None, 99.0).variant == name
+
+
 def test_what_cannot_be_chosen_is_refused_in_a_line_that_says_what_can():
     choices = explore.Choices(sample_tables())
     profiled = sample_tables().runs.query("profiled")["run_id"].iloc[0]
