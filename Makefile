@@ -23,7 +23,10 @@ help: ## this list
 
 # ---- setting up -----------------------------------------------------------------------------------------------------------
 
+# Programs of an environment name the folder it was made in: in a copy of a checkout they would run the code of the other one.
 setup: $(VENV)/ready ## make the virtual environment from requirements.lock
+	@{ [ -x $(BIN)/python ] && head -n 2 $(BIN)/kvstudy | grep -qF "$$(pwd -P)/"; } || \
+	  { echo '$(VENV) was made in another folder, or its Python is gone: rm -rf $(VENV), and the same command again' >&2; exit 1; }
 
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 

@@ -143,6 +143,26 @@ def test_make_refuses_a_base_that_is_empty_and_a_python_that_is_not_there(tmp_pa
     assert not (tmp_path / ".venv").exists()
 
 
+def test_make_refuses_an_environment_that_was_made_in_another_folder(tmp_path):
+    checkout = tmp_path / "it's moved"
+    checkout.mkdir()
+    shutil.copy(PROJECT / "Makefile", checkout)
+    asked = ["make", "--old-file", ".venv/ready", "setup"]
+    for made_in, python, returncode in (
+        (checkout, sys.executable, 0),
+        (tmp_path, sys.executable, 2),
+        (checkout, "/nowhere", 2),
+    ):
+        shutil.rmtree(checkout / ".venv", ignore_errors=True)
+        (checkout / ".venv" / "bin").mkdir(parents=True)
+        (checkout / ".venv" / "ready").touch()
+        (checkout / ".venv" / "bin" / "python").symlink_to(python)
+        (checkout / ".venv" / "bin" / "kvstudy").write_text(f"#!{made_in}/.venv/bin/python\n")
+        made = subprocess.run(asked, cwd=checkout, capture_output=True, text=True)
+        assert made.returncode == returncode, made
+        assert ("rm -rf .venv, and the same command again" in made.stderr) == bool(returncode)
+
+
 @pytest.mark.parametrize(("compared", "told"), [(0, "everything works"), (1, "pages are written"), (2, "")])
 def test_make_smoke_writes_its_pages_though_a_run_or_a_launch_failed(tmp_path, compared, told):
     program = tmp_path / "kvstudy"
