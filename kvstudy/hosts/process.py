@@ -22,6 +22,7 @@ from kvstudy.hosts.interrupt import shielded
 
 ORDERLY_STOP_TIMEOUT_S = 20.0
 KILLED_TIMEOUT_S = 5.0
+STOPPED_WITHIN_S = 5.0  # a thread that waits for the disk stops when it has what it waits for
 
 
 class OwnedProcess:
@@ -107,10 +108,17 @@ class OwnedProcess:
     def confine(self, cores: list[int]) -> None:
         """Every thread of it runs on these cores from now on, and what they start. It has no children yet.
 
-        Goes over them until all are: one that was not yet confined may have started another meanwhile. A
-        process that has ended is left alone: whoever asks for its exit code says so."""
-        while any([_moved(int(thread), cores) for thread in names_in(f"/proc/{self.pid}/task")]):
-            pass
+        It is stopped meanwhile: while threads end the kernel's list leaves others out, and one that is being
+        started has its creator's cores of before. A process that has ended is left alone: whoever asks for
+        its exit code says so."""
+        threads = Path(f"/proc/{self.pid}/task")
+        self._process.send_signal(signal.SIGSTOP)  # nothing, where it is known to have ended
+        try:
+            wait_until(lambda: all(map(_is_stopped, threads.glob("*/stat"))), STOPPED_WITHIN_S, 0.001)
+            for thread in names_in(str(threads)):
+                _confine(int(thread), cores)
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def wait(self, timeout_s: float) -> bool:
         """True when it has ended within the time."""
@@ -192,13 +200,16 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
-def _moved(thread: int, cores: list[int]) -> bool:
-    """Whether it could run elsewhere until now."""
+def _is_stopped(stat: Path) -> bool:
+    """Of a thread, by its file; one that has ended runs nowhere."""
+    with suppress(OSError):
+        return stat.read_text(errors="replace").rpartition(") ")[2][0] in "TtZX"
+    return True
+
+
+def _confine(thread: int, cores: list[int]) -> None:
     with suppress(ProcessLookupError):
-        if os.sched_getaffinity(thread) != set(cores):
-            os.sched_setaffinity(thread, cores)
-            return True
-    return False
+        os.sched_setaffinity(thread, cores)
 
 
 @contextmanager
