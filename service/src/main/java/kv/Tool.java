@@ -231,6 +231,9 @@ public final class Tool implements Callable<Integer> {
             try {
                 Arguments.between("--limit", limit, 0, Long.MAX_VALUE);
                 Arguments.between("--value-bytes", valueBytes, 0, Integer.MAX_VALUE);
+                if (file != null && what != What.TABLES && what != What.LOGS) {
+                    throw new IllegalArgumentException("--file needs --what tables or logs: --file=" + file);
+                }
             } catch (IllegalArgumentException e) {
                 throw new ParameterException(spec.commandLine(), e.getMessage(), e);
             }

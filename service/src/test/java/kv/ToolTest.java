@@ -324,7 +324,7 @@ class ToolTest {
                 Files.createDirectories(directory.resolve("unlockable").resolve("LOCK"));
         Files.createFile(unlockable.resolveSibling("MANIFEST"));
         assertThat(tool("verify", unlockable.getParent().toString()))
-                .contains("Is a directory")
+                .contains("cannot open the store: directory=", "LOCK: Is a directory")
                 .doesNotContain("Exception")
                 .hasLineCount(1);
         assertThat(exit).isEqualTo(2);
@@ -375,6 +375,12 @@ class ToolTest {
                         .hasLineCount(1);
                 assertThat(exit).isEqualTo(2);
             }
+        }
+        for (String what : List.of("entries", "manifest")) { // which would show more than the file
+            assertThat(tool("dump", "--what", what, "--file=000001.log", store.toString()))
+                    .contains("--file needs --what tables or logs: --file=000001.log")
+                    .hasLineCount(1);
+            assertThat(exit).isEqualTo(2);
         }
         String table = files(store, ".table").getFirst().toString();
         assertThat(tool("dump", "--what", "tables", "--limit=1", "--file=" + table, store.toString()))

@@ -58,7 +58,7 @@ public final class ClosedStore implements Closeable {
             return new ClosedStore(directory, names, lock, allocator, disk);
         } catch (IOException e) {
             throw new StoreException(
-                    "cannot read the directory: directory=" + directory + ": " + StoreException.reasonOf(e), e);
+                    "cannot open the store: directory=" + directory + ": " + StoreException.reasonOf(e), e);
         }
     }
 
