@@ -297,13 +297,8 @@ def _percentiles(tables: Tables):
     def text(claim: Claim) -> str:
         return words.latency(claim.estimate, _DIGITS, like_us)
 
-    def whose(claim: Claim) -> str:
-        of_two = fast is not slow and fast.subject.workload == slow.subject.workload
-        option = claim.variant.removeprefix("variant ") if of_two else ""
-        return ", ".join(filter(None, (_name(claim.subject.workload), option)))
-
-    answer = f"p99 at {where}: {text(fast)} ({whose(fast)})"
-    answer += f" to {text(slow)} ({whose(slow)})." if slow is not fast else "."
+    answer = f"p99 at {where}: {text(fast)} ({_whose_of_two(fast, slow)})"
+    answer += f" to {text(slow)} ({_whose_of_two(slow, fast)})." if slow is not fast else "."
     bars = [
         Bar(_name(claim.subject.workload), claim.estimate, text(claim), hover=claim.variant)
         for claim in found.claims
@@ -316,6 +311,15 @@ def _percentiles(tables: Tables):
     )
     decides = sum(claim.interval is not None for claim in {fast, slow})
     return _CardContent(answer, f"p99 at {where}", bars, (), asked, decides)
+
+
+def _whose_of_two(claim: Claim, other: Claim) -> str:
+    """Its workload; of the same one the first thing that tells it from the other, too."""
+    workload = _name(claim.subject.workload)
+    if claim.subject.workload != other.subject.workload:
+        return workload
+    differs = [part for part in claim.variant.split(", ") if part not in other.variant.split(", ")]
+    return ", ".join((workload, *(part.removeprefix("variant ") for part in differs[:1])))
 
 
 def place_of_percentiles(tables: Tables) -> tuple[str, ...]:
