@@ -716,13 +716,16 @@ def _growth(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = (
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no valid runs differ in the amount of work alone.")
     label, claim = next((pair for pair in grown if pair[1].decided), grown[0])
     work = label.partition(" (")[0].replace("× ", "× the ")
-    decided = claim_text.word(claim) if claim.decided else "not decided"
+    if not claim.decided:
+        decided = ": not decided"
+    else:
+        decided = " as long" if claim.differs else f": {claim_text.word(claim)}"
     bars = [
         Bar(label, one.estimate, words.times(one.estimate, _DIGITS), hover=f"{label}: {claim_text.word(one)}")
         for label, one in grown
     ]
     return _CardContent(
-        f"p99 with {work}: {words.times(claim.estimate, _DIGITS)}, {decided}.",
+        f"With {work} p99 is {words.times(claim.estimate, _DIGITS)}{decided}.",
         "p99 at the most work, to that at the least",
         bars,
         _left_open(less),

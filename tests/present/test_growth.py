@@ -185,7 +185,7 @@ def test_the_card_tells_p99_of_each_growth(make):
     make("connections", {64: 300, 10_000: 1200})
     card = next(card for card in headlines.index(growth.measured()).cards if card.page == "11-growth")
     answer = card.answer.replace("\u00a0", " ").replace("\u202f", " ")
-    assert answer == "p99 with 10 × the records: 1.5 ×, slower."
+    assert answer == "With 10 × the records p99 is 1.5 × as long."
     assert [bar.text.replace("\u202f", " ") for bar in card.bars] == ["1.5 ×", "4.0 ×"]
 
 
@@ -194,7 +194,7 @@ def test_the_card_says_of_a_growth_what_the_page_says_and_no_more(make):
     found = growth.measured()
     card = next(card for card in headlines.index(found).cards if card.page == "11-growth")
     (word,) = set(growth.compared(found)["word"])
-    assert word == "cannot tell" and card.answer.endswith(", not decided.")
+    assert word == "cannot tell" and card.answer.endswith(": not decided.")
 
 
 def test_a_growth_that_own_runs_leave_open_is_told_by_the_reference_and_the_others_by_them(make, monkeypatch):
@@ -223,7 +223,7 @@ def test_own_runs_of_growth_that_decide_nothing_do_not_take_the_answer_away(make
     reference = growth.measured().but(own=frozenset())
     own = mine(reference.select(repeat=[1, 2]))
     card = next(card for card in headlines.index(own, reference).cards if card.page == "11-growth")
-    assert card.answer.endswith(", slower.") and card.sure[0].startswith("reference: ")
+    assert card.answer.endswith(" as long.") and card.sure[0].startswith("reference: ")
     assert card.sure[1:] == ("your own cannot tell yet of scale",)
 
 
