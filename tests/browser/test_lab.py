@@ -22,6 +22,7 @@ CELLS = (
     "at = explore.choose()\nat",
     'at.show(lambda now: px.bar(now.seconds, x="second", y="at_us", title=f"p{now.percentile:g} of all"))',
     'notebook.show(pd.DataFrame({"number": range(30)}))',
+    "from kvstudy.present import moment\nmoment.shown(notebook.tables())",
 )
 CHART = ".jp-RenderedPlotly.js-plotly-plot"
 HEIGHT = f"return document.querySelector('{CHART} .main-svg')?.getBoundingClientRect().height ?? 0"
@@ -41,6 +42,11 @@ FOCUS = "document.querySelectorAll('.jp-OutputArea ' + arguments[0])[arguments[1
 CELLS_NOW = """
 const {content} = jupyterapp.shell.currentWidget;
 return [content.activeCellIndex, content.widgets.length];
+"""
+PART_WIDTHS = """
+const part = document.querySelector('.moment .plot');
+part?.scrollIntoView();
+return part?._fullLayout ? [part._fullLayout.width, part.clientWidth] : [0, -1];
 """
 ROWS = "return document.querySelectorAll('.jp-OutputArea table.dataTable tbody tr').length"
 
@@ -158,3 +164,16 @@ def test_views_follow_the_choosers_of_a_cell_that_is_executed_again(chromium, la
     chromium.execute_async_script("jupyterapp.commands.execute('notebook:run-cell').then(arguments[0])")
     chromium.execute_async_script(EXECUTE, "assert at is not before; at.choose(percentile=50.0)")
     until(chromium, TITLES, lambda titles: titles == ["p50 of all"])
+
+
+def test_the_chart_of_a_part_is_as_wide_as_a_side_panel_leaves_it(chromium, lab):
+    chromium.set_script_timeout(90)
+    chromium.set_window_size(1440, 1000)
+    opened(chromium, lab)
+    chromium.execute_async_script(RUN_ALL)
+    until(chromium, PART_WIDTHS, lambda widths: widths[0] == widths[1])
+    (before, _) = chromium.execute_script(PART_WIDTHS)
+    chromium.execute_async_script(
+        "jupyterapp.commands.execute('application:toggle-left-area').then(arguments[0])"
+    )
+    until(chromium, PART_WIDTHS, lambda widths: widths[0] == widths[1] != before)

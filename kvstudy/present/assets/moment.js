@@ -219,6 +219,10 @@
     }
 
     plot.addEventListener('kvstudy:drawn', listen);
+    // A side panel of JupyterLab takes width away, and the window stays as it is.
+    if (!window.kvstudy) {
+      new ResizeObserver(() => { if (plot.on && plot.clientWidth) Plotly.Plots.resize(plot); }).observe(plot);
+    }
     at('.run').addEventListener('change', (event) => {
       state.run = runs[event.target.value];
       draw();
