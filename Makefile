@@ -147,7 +147,7 @@ picture: html ## the README's picture: the index of the study, into docs/study.p
 	@mkdir -p build
 	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 --virtual-time-budget=6000 \
 	  --no-first-run --disable-background-networking --disable-component-update --disable-sync \
-	  --user-data-dir=build/chromium --window-size=1340,800 --screenshot=docs/study.png file://$(CURDIR)/figures/study/index.html \
+	  --user-data-dir=build/chromium --window-size=1340,800 --screenshot=docs/study.png "file://$$PWD/figures/study/index.html" \
 	  2>build/chromium.log || { tail -n 3 build/chromium.log >&2; exit 1; }
 	@rm -rf build/chromium
 

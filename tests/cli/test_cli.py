@@ -143,6 +143,19 @@ def test_make_refuses_a_base_that_is_empty_and_a_python_that_is_not_there(tmp_pa
     assert not (tmp_path / ".venv").exists()
 
 
+def test_make_takes_the_picture_of_a_checkout_below_any_folder(tmp_path):
+    checkout = tmp_path / "it's ours"
+    checkout.mkdir()
+    shutil.copy(PROJECT / "Makefile", checkout)
+    browser = checkout / "browser"
+    browser.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    browser.chmod(0o755)
+    asked = ["make", "--old-file", "html", "picture", "CHROMIUM=./browser"]
+    made = subprocess.run(asked, cwd=checkout, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    assert f"file://{checkout}/figures/study/index.html" in made.stdout.splitlines()
+
+
 def test_make_refuses_an_environment_that_was_made_in_another_folder(tmp_path):
     checkout = tmp_path / "it's moved"
     checkout.mkdir()
