@@ -299,17 +299,21 @@ final class WritePath {
     }
 
     /// Freezes the memtable of the log `number` if it is the active one still and holds anything, and nothing
-    /// has to be waited for.
+    /// has to be waited for: a log is not made here, or writers would wait for it.
     ///
     /// @return what has to be waited for, or null: none of its writes is in the active memtable any more
     StallCause tryFreeze(long number) {
         lock.lock();
         try {
-            return new Rotation(
-                            () -> !isActive(number)
-                                    || !holdsRecords(views.current().active()),
-                            0)
-                    .ask();
+            requireOpen();
+            if (!isActive(number) || !holdsRecords(views.current().active())) {
+                return null;
+            }
+            if (!logs.isReady(0)) {
+                wakeFlusher.run();
+                return StallCause.NO_LOG;
+            }
+            return new Rotation(() -> false, 0).ask();
         } finally {
             lock.unlock();
         }

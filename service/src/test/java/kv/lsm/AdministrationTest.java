@@ -11,12 +11,18 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.SplittableRandom;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import kv.Eventually;
+import kv.lsm.disk.Disk;
+import kv.lsm.disk.ForwardingDisk;
+import kv.lsm.disk.LogFile;
+import kv.lsm.disk.RealDisk;
+import kv.lsm.memory.Allocator;
 import org.assertj.core.api.AbstractThrowableAssert;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -80,6 +86,28 @@ class AdministrationTest {
             store.administration().flush(PATIENT);
             assertThat(tables(store)).as("a second flush has nothing to do").isEqualTo(1);
             assertThat(store.get(key(1))).isEqualTo(key(2));
+        }
+    }
+
+    /// Who makes it holds the lock of writers meanwhile, which with 64 MiB that are synced takes seconds.
+    @ParameterizedTest
+    @EnumSource(names = "NONE", mode = EnumSource.Mode.EXCLUDE)
+    void aFlushHasItsLogMadeByTheThreadThatMakesThemForWriters(WalMode wal) {
+        Allocator allocator = new Allocator();
+        List<String> makers = new CopyOnWriteArrayList<>();
+        Disk disk = new ForwardingDisk(new RealDisk(allocator)) {
+            @Override
+            public LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
+                makers.add(Thread.currentThread().getName());
+                return super.createLog(file, bytes, direct, slices);
+            }
+        };
+        try (Store store = LsmStore.open(options().wal(wal).build(), disk, allocator)) {
+            makers.clear();
+            store.put(key(1), key(2));
+            store.administration().flush(PATIENT);
+            assertThat(tables(store)).isEqualTo(1);
+            assertThat(makers).isNotEmpty().containsOnly("kv-flush");
         }
     }
 
