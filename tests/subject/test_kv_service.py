@@ -46,9 +46,9 @@ def test_options_are_passed_under_the_names_of_the_command_line():
         "--admin",
     ]
     assert {"-Xmx128m", "-XX:+UseZGC", "-Xss1m"} <= set(command)
-    assert any(flag.startswith("-Xlog:gc*,safepoint:file=/run/gc.log") for flag in command)
+    assert any(flag.startswith('-Xlog:gc*,safepoint:file="/run/gc.log":') for flag in command)
     assert any(
-        flag.startswith("-XX:StartFlightRecording:filename=/run/service.jfr,settings=") for flag in command
+        flag.startswith('-XX:StartFlightRecording:filename="/run/service.jfr",settings=') for flag in command
     )
     assert "-XX:+DebugNonSafepoints" not in command
 
@@ -90,8 +90,8 @@ def test_two_services_of_one_run_write_files_of_their_own():
         word for place in places for word in service().command(place) if "StartFlightRecording" in word
     ]
     assert [
-        "filename=/run/a.service.jfr," in recordings[0],
-        "filename=/run/b.service.jfr," in recordings[1],
+        'filename="/run/a.service.jfr",' in recordings[0],
+        'filename="/run/b.service.jfr",' in recordings[1],
     ] == [True, True]
 
 

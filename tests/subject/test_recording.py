@@ -2,12 +2,14 @@
 edges."""
 
 import os
+import shutil
 import subprocess
 from datetime import UTC, datetime
 
 import pytest
 
 from kvstudy.errors import FormatError
+from kvstudy.subject.evidence.jvm import GC_LOG, RECORDING, flags
 from kvstudy.subject.evidence.recording import (
     RECORDING_SETTINGS,
     counters_by_second,
@@ -15,6 +17,7 @@ from kvstudy.subject.evidence.recording import (
     sorted_events,
 )
 from kvstudy.subject.jdk import Jdk, find_jdk
+from kvstudy.subject.protocol import Place
 
 SOURCE = """
 import jdk.jfr.*;
@@ -66,6 +69,19 @@ def test_recording_of_a_real_jvm_gives_its_pauses_safepoints_and_our_events(reco
     )
     assert safepoint["attributes"]["operation"].startswith("G1") or safepoint["attributes"]["operation"]
     assert all(event["start_utc"].endswith("Z") for group in events.values() for event in group)
+
+
+def test_a_real_jvm_writes_below_a_folder_of_any_name(tmp_path, monkeypatch):
+    folder = tmp_path / "it's Ünd, so: on"
+    folder.mkdir()
+    settings = shutil.copy(RECORDING_SETTINGS, folder)
+    monkeypatch.setattr("kvstudy.subject.evidence.jvm.RECORDING_SETTINGS", settings)
+    source = folder / "Nothing.java"
+    source.write_text("public class Nothing { public static void main(String[] words) {} }")
+    command = [find_jdk().tool("java"), *flags(Place(folder, folder)), str(source)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert (folder / GC_LOG).read_text() and (folder / RECORDING).stat().st_size
 
 
 def test_counters_of_a_real_recording_are_told_apart_from_events_with_times_in_ms(recording):

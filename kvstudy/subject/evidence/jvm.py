@@ -36,15 +36,15 @@ BESIDE_HEAP_BYTES = 160 << 20  # code, threads, metaspace and buffers of one JVM
 
 
 def flags(place: Place) -> list[str]:
-    """None of them for a JVM of which nothing is measured."""
+    """None of them for a JVM of which nothing is measured. Quoted: a folder may have , : or ' in its name."""
     if place.filling:
         return []
     return [
         *(PROFILING_FLAGS if place.profiled else []),
         "-Xlog:disable",
         "-Xlog:all=warning:stderr",
-        f"-Xlog:gc*,safepoint:file={place.file(GC_LOG)}:utctime,uptime,level,tags:filecount=0",
-        f"-XX:StartFlightRecording:filename={place.file(RECORDING)},settings={RECORDING_SETTINGS},dumponexit=true,maxsize={RECORDING_MAX}",
+        f'-Xlog:gc*,safepoint:file="{place.file(GC_LOG)}":utctime,uptime,level,tags:filecount=0',
+        f'-XX:StartFlightRecording:filename="{place.file(RECORDING)}",settings="{RECORDING_SETTINGS}",dumponexit=true,maxsize={RECORDING_MAX}',
     ]
 
 
