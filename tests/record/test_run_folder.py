@@ -308,6 +308,7 @@ def test_runs_of_an_experiment_that_lies_on_another_disk_are_found_once_behind_t
     (run,) = sealed_runs(tmp_path / "raw")
     assert run.path == tmp_path / "raw" / "wal" / "run-1"
     assert partial_runs(tmp_path / "raw") == [tmp_path / "raw" / "wal" / "run-2.partial"]
+    (run.path / "run.json").chmod(0o644)  # a sealed one may not be written
     (run.path / "run.json").write_text("{}")
     assert [problem.run for problem in verify_all(tmp_path / "raw")] == [run.path]
 
