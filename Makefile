@@ -32,12 +32,13 @@ PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
 # Where Python may write no bytecode, each process would compile all that it imports: seconds for a page. pip always compiles.
 COMPILED := $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
-# uv takes a tenth of pip's time. pip may know proxies and certificates that uv does not.
+# uv takes a tenth of pip's time. pip may know proxies and certificates that uv does not. What an interrupted one left goes: venv
+# would leave a pip alone that was copied half.
 $(VENV)/ready: requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo 'no such program: PYTHON=$(PYTHON); set PYTHON to a Python of 3.11 or newer' >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'python is older than 3.11: PYTHON=$(PYTHON); set PYTHON to a newer one' >&2; exit 1; }
 	@echo 'installing what kvstudy needs into $(VENV), once: under a minute'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) $(VENV)
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.txt
 	$(PIP_INSTALL) --require-hashes -r $(VENV)/uv.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes $(COMPILED) -r requirements.lock || \

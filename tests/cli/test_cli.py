@@ -156,6 +156,27 @@ def test_make_takes_the_picture_of_a_checkout_below_any_folder(tmp_path):
     assert f"file://{checkout}/figures/study/index.html" in made.stdout.splitlines()
 
 
+def test_make_begins_an_environment_anew_that_was_not_finished(tmp_path):
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(PROJECT / name, tmp_path)
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\n[ "$1" = -c ] && exit 0\necho "called $*"\nexit 1\n')
+    python.chmod(0o755)
+    ready = tmp_path / ".venv" / "ready"
+    ready.parent.mkdir()
+    asked = ["make", "setup", "PYTHON=./python"]
+    assert (
+        "called -m venv --clear .venv\n"
+        in subprocess.run(asked, cwd=tmp_path, stdout=subprocess.PIPE, text=True).stdout
+    )
+    ready.touch()
+    os.utime(ready, (0, 0))
+    assert (
+        "called -m venv .venv\n"
+        in subprocess.run(asked, cwd=tmp_path, stdout=subprocess.PIPE, text=True).stdout
+    )
+
+
 def test_make_refuses_an_environment_that_was_made_in_another_folder(tmp_path):
     checkout = tmp_path / "it's moved"
     checkout.mkdir()
