@@ -23,28 +23,31 @@ help: ## this list
 
 # ---- setting up -----------------------------------------------------------------------------------------------------------
 
-# Programs of an environment name the folder it was made in: in a copy of a checkout they would run the code of the other one.
+# Programs of an environment name the folder it was made in: in a copy of a checkout they would run the code of the other one. An
+# environment that lies elsewhere is not copied with it.
 setup: $(VENV)/ready ## make the virtual environment from requirements.lock
-	@{ [ -x $(BIN)/python ] && head -n 2 $(BIN)/kvstudy | grep -qF "$$(pwd -P)/"; } || \
+	@case $(VENV) in /*) exit 0 ;; esac; \
+	  { [ -x $(BIN)/python ] && head -n 2 $(BIN)/kvstudy | grep -qF "$$(pwd -P)/"; } || \
 	  { echo '$(VENV) was made in another folder, or its Python is gone: rm -rf $(VENV), and the same command again' >&2; exit 1; }
 
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
 # Where Python may write no bytecode, each process would compile all that it imports: seconds for a page. pip always compiles.
 COMPILED := $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
-# uv takes a tenth of pip's time. pip may know proxies and certificates that uv does not. What an interrupted one left goes: venv
-# would leave a pip alone that was copied half.
+# uv takes a tenth of pip's time. pip may know proxies and certificates that uv does not. An environment of ours that was begun and
+# not finished goes: venv would leave a pip alone that was copied half.
 $(VENV)/ready: requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo 'no such program: PYTHON=$(PYTHON); set PYTHON to a Python of 3.11 or newer' >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'python is older than 3.11: PYTHON=$(PYTHON); set PYTHON to a newer one' >&2; exit 1; }
 	@echo 'installing what kvstudy needs into $(VENV), once: under a minute'
-	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) $(VENV)
+	@if [ -e $(VENV)/begun ]; then rm -rf $(VENV); fi; [ -e $(VENV) ] || { mkdir $(VENV) && touch $(VENV)/begun; }
+	$(PYTHON) -m venv $(VENV)
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.txt
 	$(PIP_INSTALL) --require-hashes -r $(VENV)/uv.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes $(COMPILED) -r requirements.lock || \
 	  { echo 'uv could not: pip installs these'; $(PIP_INSTALL) --require-hashes -r requirements.lock; }
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
-	@touch $@
+	@rm -f $(VENV)/begun && touch $@
 
 lock: ## renew requirements.lock from the ranges in pyproject.toml
 	$(BIN)/uv pip compile --quiet pyproject.toml --extra test --universal --python-version 3.11 --generate-hashes \

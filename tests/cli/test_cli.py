@@ -156,25 +156,25 @@ def test_make_takes_the_picture_of_a_checkout_below_any_folder(tmp_path):
     assert f"file://{checkout}/figures/study/index.html" in made.stdout.splitlines()
 
 
-def test_make_begins_an_environment_anew_that_was_not_finished(tmp_path):
+def test_make_begins_an_environment_anew_that_was_not_finished_and_leaves_one_alone_that_is_not_its_own(
+    tmp_path,
+):
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(PROJECT / name, tmp_path)
     python = tmp_path / "python"
-    python.write_text('#!/bin/sh\n[ "$1" = -c ] && exit 0\necho "called $*"\nexit 1\n')
+    python.write_text('#!/bin/sh\n[ "$1" = -c ] && exit 0\nfor venv; do :; done\ntouch $venv/half\nexit 1\n')
     python.chmod(0o755)
-    ready = tmp_path / ".venv" / "ready"
-    ready.parent.mkdir()
     asked = ["make", "setup", "PYTHON=./python"]
-    assert (
-        "called -m venv --clear .venv\n"
-        in subprocess.run(asked, cwd=tmp_path, stdout=subprocess.PIPE, text=True).stdout
-    )
-    ready.touch()
-    os.utime(ready, (0, 0))
-    assert (
-        "called -m venv .venv\n"
-        in subprocess.run(asked, cwd=tmp_path, stdout=subprocess.PIPE, text=True).stdout
-    )
+    mine, left = tmp_path / "mine", tmp_path / ".venv" / "left"
+    mine.mkdir()
+    (mine / "kept").touch()
+    for _ in range(2):
+        assert subprocess.run([*asked, "VENV=mine"], cwd=tmp_path, capture_output=True).returncode
+        assert sorted(path.name for path in mine.iterdir()) == ["half", "kept"]
+    for _ in range(2):
+        assert subprocess.run(asked, cwd=tmp_path, capture_output=True).returncode
+        assert sorted(path.name for path in left.parent.iterdir()) == ["begun", "half"]
+        left.touch()
 
 
 def test_make_refuses_an_environment_that_was_made_in_another_folder(tmp_path):
@@ -195,6 +195,8 @@ def test_make_refuses_an_environment_that_was_made_in_another_folder(tmp_path):
         made = subprocess.run(asked, cwd=checkout, capture_output=True, text=True)
         assert made.returncode == returncode, made
         assert ("rm -rf .venv, and the same command again" in made.stderr) == bool(returncode)
+    elsewhere = ["make", "--old-file", "/nowhere/.venv/ready", "setup", "VENV=/nowhere/.venv"]
+    assert subprocess.run(elsewhere, cwd=checkout, capture_output=True).returncode == 0
 
 
 @pytest.mark.parametrize(("compared", "told"), [(0, "everything works"), (1, "pages are written"), (2, "")])
