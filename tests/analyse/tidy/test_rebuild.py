@@ -663,6 +663,7 @@ def test_a_copy_of_a_run_beside_it_is_no_other_run(make_run, tidy):
 
 def test_a_damaged_description_of_the_machine_makes_its_run_unreadable_and_no_other(make_run, tidy):
     run, _ = make_run("run-1"), make_run("run-2")
+    (run.path / "machine.json").chmod(0o644)  # a sealed one may not be written
     (run.path / "machine.json").write_text("")
     found = made(make_run, tidy)
     readable = found.validity[found.validity["check"] == "readable"].set_index("run_id")
