@@ -343,6 +343,7 @@ def test_kill_and_a_closed_terminal_are_ctrl_c_to_commands_that_measure_nothing(
 import os, signal
 from kvstudy import cli
 
+signal.signal(signal.{number}, signal.SIG_DFL)  # under nohup it would be left ignored
 cli.project_root = lambda: os.kill(os.getpid(), signal.{number})
 cli.main(["verify"])
 """
