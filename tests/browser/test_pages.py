@@ -109,13 +109,19 @@ def test_a_flame_graph_can_be_searched_and_zoomed(study, chromium):
     chromium.switch_to.default_content()
 
 
-def test_a_zoomed_flame_graph_stays_zoomed_in_another_theme(study, chromium):
+def flame_graph(chromium, study):
+    """The frame of the first one of page 05, drawn."""
     opened(chromium, study / "05-flame-graphs.html")
     frame = chromium.find_element(By.CSS_SELECTOR, ".flame iframe")
     chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", frame)
     WebDriverWait(chromium, 60).until(
         lambda _: chromium.execute_script("return !!arguments[0].contentWindow.shown", frame)
     )
+    return frame
+
+
+def test_a_zoomed_flame_graph_stays_zoomed_in_another_theme(study, chromium):
+    frame = flame_graph(chromium, study)
     root = "return arguments[0].contentWindow.shown().root.title"
     chromium.execute_script(
         "const page = arguments[0].contentWindow; page.render(page.shown().levels[2][0])", frame
@@ -129,12 +135,7 @@ def test_a_zoomed_flame_graph_stays_zoomed_in_another_theme(study, chromium):
 
 
 def test_a_flame_graph_is_as_wide_as_its_window_becomes_and_stays_zoomed(study, chromium):
-    opened(chromium, study / "05-flame-graphs.html")
-    frame = chromium.find_element(By.CSS_SELECTOR, ".flame iframe")
-    chromium.execute_script("arguments[0].scrollIntoView({block: 'center'})", frame)
-    WebDriverWait(chromium, 60).until(
-        lambda _: chromium.execute_script("return !!arguments[0].contentWindow.shown", frame)
-    )
+    frame = flame_graph(chromium, study)
     zoomed = chromium.execute_script(
         "const page = arguments[0].contentWindow; page.render(page.shown().levels[2][0]);"
         "return page.shown().root.title",
