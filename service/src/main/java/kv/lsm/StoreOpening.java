@@ -195,9 +195,10 @@ final class StoreOpening {
             SSTable table = files.openTable(metadata.number());
             owned.add(table);
             tables.put(metadata.number(), table);
-            String difference = metadata.differenceOrNull(table);
-            if (difference != null) {
-                throw new CorruptionException(table.path(), 0, "not the table that the manifest names: " + difference);
+            List<String> differences = metadata.differences(table);
+            if (!differences.isEmpty()) {
+                throw new CorruptionException(
+                        table.path(), 0, "not the table that the manifest names: " + String.join("; ", differences));
             }
         }
         return tables;

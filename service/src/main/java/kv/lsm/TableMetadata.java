@@ -25,37 +25,39 @@ public record TableMetadata(
         return Arrays.compareUnsigned(smallest, last) <= 0 && Arrays.compareUnsigned(first, largest) <= 0;
     }
 
-    /// What tells an open table from the one that this is about, of what is in memory of it; else null.
-    String differenceOrNull(SSTable table) {
-        if (table.fileBytes() != bytes) {
-            return "bytes: manifest=" + bytes + ", file=" + table.fileBytes();
-        }
-        if (table.entries() != entries) {
-            return "entries: manifest=" + entries + ", file=" + table.entries();
-        }
+    /// What tells an open table from the one that this is about, of what is in memory of it; nothing when it may
+    /// be that one.
+    List<String> differences(SSTable table) {
+        List<String> differences = differencesOfSize(table.fileBytes(), table.entries());
         byte[] first = table.smallest();
-        return Arrays.equals(first, smallest)
-                ? null
-                : "first key: manifest=" + Escaped.of(smallest) + ", file=" + Escaped.of(first);
+        if (!Arrays.equals(first, smallest)) {
+            differences.add("first key: manifest=" + Escaped.of(smallest) + ", file=" + Escaped.of(first));
+        }
+        return differences;
     }
 
     /// What tells a whole table from the one that this is about; nothing when it is that one.
     ///
     /// @param fileBytes size of its file
     List<String> differences(TableInspection.Result found, long fileBytes) {
-        List<String> differences = new ArrayList<>();
-        if (fileBytes != bytes) {
-            differences.add("bytes: manifest=" + bytes + ", file=" + fileBytes);
-        }
-        if (found.entries() != entries) {
-            differences.add("entries: manifest=" + entries + ", file=" + found.entries());
-        }
+        List<String> differences = differencesOfSize(fileBytes, found.entries());
         if (found.tombstones() != tombstones) {
             differences.add("tombstones: manifest=" + tombstones + ", file=" + found.tombstones());
         }
         if (!Arrays.equals(found.smallestOrNull(), smallest) || !Arrays.equals(found.largestOrNull(), largest)) {
             differences.add("bounds: manifest=" + Escaped.of(smallest) + " to " + Escaped.of(largest) + ", file="
                     + Escaped.of(found.smallestOrNull()) + " to " + Escaped.of(found.largestOrNull()));
+        }
+        return differences;
+    }
+
+    private List<String> differencesOfSize(long fileBytes, long fileEntries) {
+        List<String> differences = new ArrayList<>();
+        if (fileBytes != bytes) {
+            differences.add("bytes: manifest=" + bytes + ", file=" + fileBytes);
+        }
+        if (fileEntries != entries) {
+            differences.add("entries: manifest=" + entries + ", file=" + fileEntries);
         }
         return differences;
     }
