@@ -716,10 +716,8 @@ def _growth(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = (
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no valid runs differ in the amount of work alone.")
     label, claim = next((pair for pair in grown if pair[1].decided), grown[0])
     work = label.partition(" (")[0].replace("× ", "× the ")
-    if not claim.decided:
-        decided = ": not decided"
-    else:
-        decided = " as long" if claim.differs else f": {claim_text.word(claim)}"
+    told = claim_text.word(claim) if claim.decided else "not decided"
+    decided = " as long" if claim.decided and claim.differs else f": {told}"
     bars = [
         Bar(label, one.estimate, words.times(one.estimate, _DIGITS), hover=f"{label}: {claim_text.word(one)}")
         for label, one in grown
