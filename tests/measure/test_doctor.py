@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,10 @@ import pytest
 from kvstudy.errors import ToolMissing
 from kvstudy.hosts import memory_group
 from kvstudy.measure import doctor, limits
+from kvstudy.measure.build import CARGO_HINT, CARGO_MIN
 from kvstudy.subject.jdk import Jdk
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -51,6 +55,12 @@ def test_a_program_that_is_there_and_cannot_run_is_missing_with_its_reason(progr
 def test_a_cargo_that_is_too_old_for_the_load_generator_is_missing(program, version, verdict):
     program("cargo", f"echo '{version}'")
     assert doctor._cargo().verdict == verdict
+
+
+def test_the_cargo_that_is_asked_for_is_the_one_that_the_load_generator_names():
+    manifest = tomllib.loads((CHECKOUT / "loadgen" / "Cargo.toml").read_text())
+    assert manifest["package"]["rust-version"] == ".".join(map(str, CARGO_MIN))
+    assert f"({manifest['package']['rust-version']} or newer)" in CARGO_HINT
 
 
 def test_a_cargo_that_the_build_finds_beside_path_is_there(tmp_path, monkeypatch):
