@@ -20,6 +20,7 @@ _ROOMY = 4  # columns: of more each card has smaller text
 NOT_MEASURED = "Not measured yet."
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|×|(r/s|µs|ms|s)\b)")  # a number and its unit stay on one line
 GOOD, BAD, PLAIN = "good", "bad", "plain"
+OPEN = "open"  # of a bar: its claim is not decided; drawn hollow, as the marks of charts are
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Card:
             f'<span class="number">{escape(bar.text)}</span>'
             for bar in self.bars[:BARS_MAX]
         )
-        return f'<p class="of">{escape(self.of)}</p><div class="bars">{rows}</div>'
+        hollow = " (hollow: cannot tell)" if any(bar.tone == OPEN for bar in self.bars[:BARS_MAX]) else ""
+        return f'<p class="of">{escape(self.of + hollow)}</p><div class="bars">{rows}</div>'
 
 
 class Shown:

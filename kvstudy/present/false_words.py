@@ -33,10 +33,9 @@ def of_runs(size: int) -> str:
     if size < 2:
         return ""
     return (
-        f" If nothing differed, about {expected_false(size):.2g} of {words.counted(size, 'word')} of "
-        "independent runs would be false. They are corrected for their number (Holm): of a page's words of "
-        "independent runs one is a false difference on at most one page in twenty, and one a false “the "
-        "same” on at most one in twenty."
+        f" By chance about {expected_false(size):.2g} of {words.counted(size, 'word')} of independent runs "
+        "would be false. Corrected for their number (Holm), at most one page in twenty has a false "
+        "difference, and one a false “the same”."
     )
 
 

@@ -35,7 +35,7 @@ from kvstudy.analyse.replication import verdicts
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
 from kvstudy.present import claim_text, claims, growth, peers, words
-from kvstudy.present.cards import BAD, BARS_MAX, GOOD, NOT_MEASURED, PLAIN, Bar, Card, Shown, valid
+from kvstudy.present.cards import BAD, BARS_MAX, GOOD, NOT_MEASURED, OPEN, PLAIN, Bar, Card, Shown, valid
 from kvstudy.present.notebook import published_reports
 from kvstudy.project import project_root
 
@@ -592,7 +592,7 @@ def _tail(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = ())
 
 
 def _felt(claim: Claim, told: Callable[[float, int], str], bad: str) -> Bar:
-    tone = BAD if claim.word == bad else PLAIN
+    tone = {bad: BAD, CANNOT_TELL: OPEN}.get(claim.word, PLAIN)
     return Bar(words.factor(claim.variant), claim.estimate, told(claim.estimate, _DIGITS), tone)
 
 
@@ -665,17 +665,22 @@ def _peers(tables: Tables):
 
 
 def _beside_peers(tables: Tables, ours: str) -> tuple[str, list[Bar]]:
-    """p50 of ours and of each peer at the one place where most were measured, of several the smallest values
-    at the lowest rate."""
+    """p50 of ours and of each peer at the one place where most were measured; of several the one where most
+    is decided, then the smallest values at the lowest rate."""
     rows = tables.cached(analysed_peers.compared)
     rows = rows[(rows["measure"] == peers.P50) & (rows["differs"] == "")]
     places = ["value_bytes", "offered_rate_rps", "connections", "workload"]
-    shared = rows.groupby(places)["server"].nunique()
-    if shared.empty:
+    if rows.empty:
         return "", []
-    size, rate, connections, workload = shared.idxmax()
+    shared = (
+        rows.assign(decided=rows["word"] != CANNOT_TELL)
+        .groupby(places)
+        .agg({"server": "nunique", "decided": "sum"})
+        .sort_values(["server", "decided"], ascending=False, kind="stable")
+    )
+    size, rate, connections, workload = shared.index[0]
     here = rows[(rows[places] == [size, rate, connections, workload]).all(axis=1)]
-    tones = {SLOWER: BAD, FASTER: GOOD}
+    tones = {SLOWER: BAD, FASTER: GOOD, CANNOT_TELL: OPEN}
     bars = [Bar(ours, here["before"].iloc[0], words.latency(here["before"].iloc[0], _DIGITS))] + [
         Bar(
             row.server,
@@ -719,7 +724,13 @@ def _growth(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = (
     told = claim_text.word(claim) if claim.decided else "not decided"
     decided = " as long" if claim.decided and claim.differs else f": {told}"
     bars = [
-        Bar(label, one.estimate, words.times(one.estimate, _DIGITS), hover=f"{label}: {claim_text.word(one)}")
+        Bar(
+            label,
+            one.estimate,
+            words.times(one.estimate, _DIGITS),
+            OPEN if one.word == CANNOT_TELL else PLAIN,
+            f"{label}: {claim_text.word(one)}",
+        )
         for label, one in grown
     ]
     return _CardContent(

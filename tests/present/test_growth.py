@@ -195,6 +195,7 @@ def test_the_card_says_of_a_growth_what_the_page_says_and_no_more(make):
     card = next(card for card in headlines.index(found).cards if card.page == "11-growth")
     (word,) = set(growth.compared(found)["word"])
     assert word == "cannot tell" and card.answer.endswith(": not decided.")
+    assert {bar.tone for bar in card.bars} == {"open"}
 
 
 def test_a_growth_that_own_runs_leave_open_is_told_by_the_reference_and_the_others_by_them(make, monkeypatch):

@@ -72,6 +72,21 @@ def test_the_card_has_a_bar_for_each_program_at_the_place_that_all_share(make):
     assert card.of.replace("\u202f", " ") == "p50 of PUT, 100 B, 2 000 r/s"
 
 
+def test_of_places_that_all_share_the_card_shows_the_one_where_most_is_decided(make):
+    make(repeats=3, sizes=(100,))
+    make(sizes=(10_000,))
+    (card,) = [card for card in headlines.index(peers.measured()).cards if card.page == "10-peers"]
+    assert [bar.tone for bar in card.bars] == ["plain", "bad", "good"]
+    assert card.of.startswith("p50 of PUT, 9.77 KiB")
+
+
+def test_a_bar_whose_comparison_decides_nothing_is_hollow(make):
+    make(repeats=3)
+    (card,) = [card for card in headlines.index(peers.measured()).cards if card.page == "10-peers"]
+    assert [bar.tone for bar in card.bars] == ["plain", "open", "open"]
+    assert "(hollow: cannot tell)</p>" in card.html() and 'class="open"' in card.html()
+
+
 def test_under_five_runs_a_side_nothing_is_decided(make):
     make(repeats=2)
     found = peers.measured()
