@@ -6,7 +6,9 @@ growth.claims(found)              the same as claims
 growth.compared(found)            the most work against the least: a row per line and measure
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -73,6 +75,17 @@ def p99_of_each(found: Tables, *of: Growth) -> list[tuple[str, Claim]]:
         for claim in step.claims
         if claim.measure == analysed.P99 and claim.ends
     ]
+
+
+def answered(grown: Sequence[tuple[Any, Claim]]) -> tuple[Any, Claim] | None:
+    """The one that the answer is about: the first that is decided, else the first; None of none."""
+    return next((pair for pair in grown if pair[1].decided), next(iter(grown), None))
+
+
+def leads(found: Tables, growth: Growth) -> bool:
+    """Whether the answer is about this growth."""
+    told = answered([(one, claim) for one in growths() for _, claim in p99_of_each(found, one)])
+    return told is not None and told[0] == growth
 
 
 def claims(found: Tables) -> Answer | None:

@@ -719,7 +719,7 @@ def _growth(tables: Tables, reference: Tables | None, _duets: Sequence[Duet] = (
             )
     if not grown:
         return _CardContent(f"{CANNOT_TELL.capitalize()}: no valid runs differ in the amount of work alone.")
-    label, claim = next((pair for pair in grown if pair[1].decided), grown[0])
+    label, claim = growth.answered(grown)
     work = label.partition(" (")[0].replace("× ", "× the ")
     told = claim_text.word(claim) if claim.decided else "not decided"
     decided = " as long" if claim.decided and claim.differs else f": {told}"

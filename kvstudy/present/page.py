@@ -185,13 +185,16 @@ def _answer_first(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _lead(notebook: nbformat.NotebookNode) -> tuple[int, nbformat.NotebookNode] | None:
-    """Cell and output: cards, else the chart of the cell tagged LEAD, else the first chart with something
-    drawn."""
+    """Cell and output: cards, else the chart that says it leads or that of the cell tagged LEAD, else the
+    first chart with something drawn."""
     found = list(_outputs(notebook))
     cards = [place for place in found if CARDS_MIME in place[1].get("data", {})]
     charts = [place for place in found if has_points(place[1].get("data", {}).get(PLOTLY_MIME, {}))]
     tagged = [place for place in charts if LEAD in notebook.cells[place[0]].metadata.get("tags", [])]
-    return next(iter(cards or tagged or charts), None)
+    leading = [
+        place for place in charts if (place[1]["data"][PLOTLY_MIME]["layout"].get("meta") or {}).get("leads")
+    ]
+    return next(iter(cards or leading or tagged or charts), None)
 
 
 def _outputs(notebook: nbformat.NotebookNode):

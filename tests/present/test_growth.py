@@ -189,6 +189,16 @@ def test_the_card_tells_p99_of_each_growth(make):
     assert [bar.text.replace("\u202f", " ") for bar in card.bars] == ["1.5 ×", "4.0 ×"]
 
 
+def test_the_chart_of_the_growth_that_the_card_is_about_leads_its_page(make):
+    make("scale", {1_000_000: 300, 10_000_000: 450}, repeats=3)
+    make("connections", {64: 300, 10_000: 1200})
+    found = growth.measured()
+    card = next(card for card in headlines.index(found).cards if card.page == "11-growth")
+    assert "connections p99 is" in card.answer
+    charts = {one.experiment: drawn.by_work(found, one) for one in (growth.SCALE, growth.CONNECTIONS)}
+    assert [name for name, chart in charts.items() if chart.layout.meta["leads"]] == ["connections"]
+
+
 def test_the_card_says_of_a_growth_what_the_page_says_and_no_more(make):
     make("scale", {1_000_000: 300, 10_000_000: 450}, repeats=3)
     found = growth.measured()

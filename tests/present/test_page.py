@@ -127,6 +127,14 @@ def test_a_cell_tagged_lead_has_the_chart_that_stands_first():
     assert html.index(">second<") < html.index(">first<")
 
 
+def test_a_chart_that_says_it_leads_stands_first_whatever_its_cell():
+    tagged, leads = plotted(drawn("second")), drawn("third")
+    tagged.metadata["tags"] = ["lead"]
+    leads.layout.meta = (leads.layout.meta or {}) | {"leads": True}
+    html = answered(new_markdown_cell("# Question?"), plotted(drawn("first")), tagged, plotted(leads))
+    assert html.index(">third<") < html.index(">first<") < html.index(">second<")
+
+
 def test_a_page_without_a_chart_begins_with_the_bars_of_its_card():
     card = Card("02-sweep", "Question?", "So.", "of each run", (Bar("passed", 3.0, "3 runs"),))
     html = answered(new_markdown_cell("# Question?\n\nText."), card=card)

@@ -47,6 +47,7 @@ def by_work(found: Tables, growth: Growth) -> go.Figure:
     )
     if not points["valid"].all():
         invalid_legend(figure, row=1, col=1)
+    figure.layout.meta = (figure.layout.meta or {}) | {"leads": sentences.leads(found, growth)}
     runs = points.drop_duplicates("run_id")
     every = analysed.runs_with_work(found, growth).merge(marks, on="run_id")  # also those without any value
     return titled(

@@ -9,6 +9,7 @@ anew.
     panels    [[x axis, y axis, index of the panel's heading among the annotations], …] or absent; a narrow
               page stacks them
     opens     index of the panel that a page shows first, of those it lets a reader choose from; or absent: 0
+    leads     true of the chart that the answer of its page rests on, where that depends on what was measured
 """
 
 import textwrap
