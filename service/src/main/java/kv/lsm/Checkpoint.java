@@ -51,7 +51,7 @@ final class Checkpoint {
         for (TableMetadata table : version.tables()) {
             String name = FileNames.table(table.number());
             try {
-                Files.createLink(directory.resolve(name), files.path(name));
+                Files.createLink(directory.resolve(name), files.path(name).toRealPath()); // what a link leads to
             } catch (FileSystemException | UnsupportedOperationException e) {
                 boolean linkable = Files.getFileStore(directory).equals(Files.getFileStore(files.directory()));
                 if (linkable && e instanceof FileSystemException failed) {

@@ -6,10 +6,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.SortedMap;
 import java.util.SortedSet;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Function;
-import java.util.stream.Stream;
 import kv.lsm.disk.Disk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
@@ -21,16 +22,16 @@ public final class ClosedStore implements Closeable {
     final StoreFiles files;
     final SortedSet<Long> tables;
     final SortedSet<Long> logs;
+    /// As [StoreDirectory#inTheWay].
+    final SortedMap<String, Disk.Kind> inTheWay;
 
-    private ClosedStore(Path directory, List<String> names, Closeable lock, Allocator allocator, Disk disk) {
+    private ClosedStore(Path directory, StoreDirectory found, Closeable lock, Allocator allocator, Disk disk) {
         this.lock = lock;
         files = new StoreFiles(disk, allocator, StoreOptions.at(directory));
-        tables = numbers(names, FileNames::tableNumber);
-        logs = numbers(names, FileNames::logNumber);
-        Stream.concat(tables.stream(), logs.stream()).forEach(number -> files.startNumbersAt(number + 1));
-        names.stream()
-                .map(FileNames::withoutTemporary)
-                .forEach(name -> FileNames.tableNumber(name).ifPresent(number -> files.startNumbersAt(number + 1)));
+        tables = numbers(found.files(), FileNames::tableNumber);
+        logs = numbers(found.files(), FileNames::logNumber);
+        inTheWay = new TreeMap<>(found.inTheWay());
+        found.reserveNumbers(files);
     }
 
     /// @throws StoreLockedException when a process has the store open
@@ -43,19 +44,15 @@ public final class ClosedStore implements Closeable {
     /// As the other, on another disk.
     static ClosedStore open(Path directory, Disk disk, Allocator allocator) {
         try {
-            List<String> names = Files.isDirectory(directory)
-                    ? disk.list(directory).stream()
-                            .filter(name -> !disk.isDirectory(directory.resolve(name)))
-                            .toList()
-                    : List.of();
-            if (names.stream().noneMatch(ClosedStore::isOfAStore)) {
+            StoreDirectory found = Files.isDirectory(directory) ? StoreDirectory.of(disk, directory) : null;
+            if (found == null || found.files().stream().noneMatch(ClosedStore::isOfAStore)) {
                 throw new StoreException("not the directory of a store: directory=" + directory);
             }
             Closeable lock = disk.lock(directory.resolve(FileNames.LOCK));
             if (lock == null) {
                 throw new StoreLockedException(directory);
             }
-            return new ClosedStore(directory, names, lock, allocator, disk);
+            return new ClosedStore(directory, found, lock, allocator, disk);
         } catch (IOException e) {
             throw new StoreException(
                     "cannot open the store: directory=" + directory + ": " + StoreException.reasonOf(e), e);

@@ -48,6 +48,21 @@ final class FileNames {
         return number(name, LOG);
     }
 
+    /// Of a table, whole or under construction, or a log.
+    static OptionalLong number(String name) {
+        String finalName = withoutTemporary(name);
+        OptionalLong table = tableNumber(finalName);
+        return table.isPresent() ? table : logNumber(finalName);
+    }
+
+    /// True for every name that a store gives to a file, but that of the lock.
+    static boolean isOfAStore(String name) {
+        return name.equals(MANIFEST)
+                || isTemporary(name)
+                || tableNumber(name).isPresent()
+                || logNumber(name).isPresent();
+    }
+
     /// True for the names that a store gives to what is worthless on opening; others may be somebody else's.
     static boolean isTemporary(String name) {
         return name.equals(MANIFEST + TEMPORARY)

@@ -4,7 +4,9 @@ import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
@@ -27,21 +29,41 @@ final class LostAndFound {
 
     /// Keeps the file; its path in the folder, as seen from the store's directory.
     String keep(String name) throws IOException {
-        Path folder = Files.createDirectories(directory.resolve(FOLDER));
-        Path kept = folder.resolve(name);
-        for (int again = 1; Files.exists(kept) && !Files.isSameFile(kept, directory.resolve(name)); again++) {
-            kept = folder.resolve(name + "." + again);
-        }
+        Path file = directory.resolve(name).toRealPath(); // what a link leads to
+        Path kept = place(name, place -> Files.isRegularFile(place) && Files.isSameFile(place, file));
         if (!Files.exists(kept)) {
             try {
-                Files.createLink(kept, directory.resolve(name));
+                Files.createLink(kept, file);
             } catch (FileSystemException | UnsupportedOperationException e) { // no hard links here
-                Files.copy(directory.resolve(name), kept);
+                Files.copy(file, kept);
                 sync(kept);
             }
         }
         names.add(name);
         return FOLDER + "/" + kept.getFileName();
+    }
+
+    /// Moves what is no file, durably; as [#keep].
+    String move(String name) throws IOException {
+        Path moved = place(name, place -> false);
+        Files.move(directory.resolve(name), moved, StandardCopyOption.ATOMIC_MOVE);
+        disk.syncDirectory(moved.getParent());
+        disk.syncDirectory(directory);
+        return FOLDER + "/" + moved.getFileName();
+    }
+
+    private interface PlaceTest {
+        boolean isSame(Path place) throws IOException;
+    }
+
+    /// Where nothing is yet, or what is to be kept already.
+    private Path place(String name, PlaceTest test) throws IOException {
+        Path folder = Files.createDirectories(directory.resolve(FOLDER));
+        Path place = folder.resolve(name);
+        for (int again = 1; Files.exists(place, LinkOption.NOFOLLOW_LINKS) && !test.isSame(place); again++) {
+            place = folder.resolve(name + "." + again);
+        }
+        return place;
     }
 
     private static void sync(Path file) throws IOException {

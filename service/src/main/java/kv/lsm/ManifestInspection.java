@@ -30,7 +30,7 @@ record ManifestInspection(
     static ManifestInspection of(ClosedStore store) throws IOException {
         Path path = store.path(FileNames.MANIFEST);
         List<Finding> findings = new ArrayList<>();
-        if (!Files.exists(path)) {
+        if (store.inTheWay.containsKey(FileNames.MANIFEST) || !Files.exists(path)) {
             findings.add(Finding.problem(FileNames.MANIFEST, "the manifest is missing"));
             return new ManifestInspection(List.of(), List.of(), Map.of(), findings, false);
         }

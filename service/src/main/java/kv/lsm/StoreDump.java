@@ -149,10 +149,8 @@ public final class StoreDump {
                 List<SSTable> tables = new ArrayList<>();
                 for (TableMetadata table : run.tables()) {
                     if (!store.tables.contains(table.number())) {
-                        throw new CorruptionException(
-                                store.path(FileNames.table(table.number())),
-                                0,
-                                "a table that the manifest names is missing");
+                        String name = FileNames.table(table.number());
+                        throw new CorruptionException(store.path(name), 0, store.files.missing("a table", name));
                     }
                     tables.add(store.files.openTable(table.number()));
                 }

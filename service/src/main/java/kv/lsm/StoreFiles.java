@@ -61,6 +61,12 @@ final class StoreFiles {
         return new StoreException("a page of a mapped file could not be read: directory=" + directory(), e);
     }
 
+    /// What is wrong where the manifest names a file that is not there.
+    String missing(String what, String name) {
+        boolean isDirectory = disk.kindOf(path(name)) == Disk.Kind.DIRECTORY;
+        return what + " that the manifest names is missing" + (isDirectory ? ": a directory has its name" : "");
+    }
+
     /// A file number not used before.
     ///
     /// @throws StoreException when none is left: a file of a higher one would not be found again

@@ -56,12 +56,10 @@ final class StoreOpening {
     /// @throws CorruptionException when a file that is needed is missing or damaged
     Result open() throws IOException {
         long start = System.nanoTime();
-        List<String> all = files.disk().list(files.directory());
-        all.forEach(this::reserveNumber);
-        // somebody's own directory may be named like a file of ours; its name stays reserved, and that is all
-        List<String> names = all.stream()
-                .filter(name -> !files.disk().isDirectory(files.path(name)))
-                .toList();
+        StoreDirectory found = StoreDirectory.of(files.disk(), files.directory());
+        found.reserveNumbers(files); // the new log is made before leftovers are deleted by their names
+        requireNothingInTheWay(found);
+        List<String> names = found.files();
         boolean isNew = !names.contains(FileNames.MANIFEST);
         if (isNew) {
             requireNoTables(names);
@@ -123,12 +121,14 @@ final class StoreOpening {
         }
     }
 
-    /// No new file gets a number that a file here has, of whatever kind: the new log is made before leftovers are
-    /// deleted by their names.
-    private void reserveNumber(String name) {
-        String finalName = FileNames.withoutTemporary(name);
-        FileNames.tableNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
-        FileNames.logNumber(finalName).ifPresent(number -> files.startNumbersAt(number + 1));
+    private void requireNothingInTheWay(StoreDirectory found) {
+        found.inTheWay().forEach((name, kind) -> {
+            throw new CorruptionException(
+                    files.path(name),
+                    0,
+                    StoreDirectory.noFile(kind) + "; nothing was changed: if it stands for a file of the store, put "
+                            + "that back; if not, move it away");
+        });
     }
 
     /// A first opening that was interrupted leaves logs without a record and temporary files: the manifest is
@@ -169,12 +169,12 @@ final class StoreOpening {
         for (TableMetadata table : version.tables()) {
             String name = FileNames.table(table.number());
             if (!present.contains(name)) {
-                throw new CorruptionException(files.path(name), 0, "a table that the manifest names is missing");
+                throw new CorruptionException(files.path(name), 0, files.missing("a table", name));
             }
         }
         if (firstLogExists && !present.contains(FileNames.log(firstLog))) {
-            throw new CorruptionException(
-                    files.path(FileNames.log(firstLog)), 0, "a write-ahead log that the manifest names is missing");
+            String name = FileNames.log(firstLog);
+            throw new CorruptionException(files.path(name), 0, files.missing("a write-ahead log", name));
         }
     }
 

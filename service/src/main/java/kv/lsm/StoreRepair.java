@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.function.Consumer;
+import kv.lsm.disk.Disk;
 import kv.lsm.disk.FileCopy;
 import kv.lsm.disk.ReadFile;
 import kv.lsm.log.LogInspection;
@@ -34,6 +35,7 @@ import kv.lsm.table.TableInspection;
 /// 4. New files are durable before the new manifest, and that before old files lose their names: a repair that
 ///    is cut off can be run again.
 public final class StoreRepair {
+    private static final String LOST_FILE = "; if the store had a file of that name, all that it held is lost";
     private static final String LOST_LOG = "; if the store had another log of that name, all that it held is lost";
 
     private final ClosedStore store;
@@ -56,6 +58,7 @@ public final class StoreRepair {
 
     /// True when everything could be kept.
     public boolean run() throws IOException {
+        takeOutWhatIsNoFile(ManifestInspection.of(store));
         takeOutTablesOfCutOffRepair(ManifestInspection.of(store));
         ManifestInspection manifest = ManifestInspection.of(store);
         manifest.findings().stream()
@@ -86,6 +89,17 @@ public final class StoreRepair {
         boolean areLevelsKept = manifest.isComplete() && !overlaps;
         writeManifest(areLevelsKept ? levelsKept() : allInLevel0(), areLevelsKept);
         return !loses;
+    }
+
+    private void takeOutWhatIsNoFile(ManifestInspection manifest) throws IOException {
+        for (Map.Entry<String, Disk.Kind> each : store.inTheWay.entrySet()) {
+            String name = each.getKey();
+            boolean mayBeTable = FileNames.tableNumber(name).isPresent() && !manifest.isComplete();
+            boolean isLost = mayBeTable || FileNames.logNumber(name).orElse(Long.MIN_VALUE) >= manifest.firstLog();
+            say(isLost, name + ": " + StoreDirectory.noFile(each.getValue()) + (isLost ? LOST_FILE : ""));
+            report.accept("moved: " + name + " to " + lost.move(name));
+        }
+        store.inTheWay.clear();
     }
 
     /// They would be taken for the newest ones, and all that they hold is here twice. Not so those of one that was

@@ -26,12 +26,13 @@ public final class StoreVerifier {
     public long run() throws IOException {
         ManifestInspection manifest = ManifestInspection.of(store);
         manifest.findings().forEach(this::tell);
+        store.inTheWay.forEach((name, kind) -> tell(Finding.problem(name, StoreDirectory.noFile(kind))));
         for (TableMetadata table : manifest.tables().values()) {
             String name = FileNames.table(table.number());
             if (store.tables.contains(table.number())) {
                 check(table, inspect(name));
             } else {
-                tell(Finding.problem(name, "a table that the manifest names is missing"));
+                tell(Finding.problem(name, store.files.missing("a table", name)));
             }
         }
         for (long number : store.tables) {

@@ -19,7 +19,27 @@ public interface Disk {
     /// Names of what is in `directory`, other directories too, in no order.
     List<String> list(Path directory) throws IOException;
 
-    boolean isDirectory(Path path);
+    /// What a name can stand for; a link to a file is one.
+    enum Kind {
+        FILE("a file"),
+        DIRECTORY("a directory"),
+        BROKEN_LINK("a symbolic link that leads to no file"),
+        SPECIAL("a pipe, a socket or a device");
+
+        private final String text;
+
+        Kind(String text) {
+            this.text = text;
+        }
+
+        @Override
+        public String toString() {
+            return text;
+        }
+    }
+
+    /// What `path` stands for; where that cannot be told a file, and who opens it is told why it cannot be.
+    Kind kindOf(Path path);
 
     /// A new file of `bytes` zeros for a write-ahead log; `bytes` is a multiple of 4096.
     ///

@@ -5,10 +5,12 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -56,8 +58,15 @@ public final class RealDisk implements Disk {
     }
 
     @Override
-    public boolean isDirectory(Path path) {
-        return Files.isDirectory(path);
+    public Kind kindOf(Path path) {
+        try {
+            BasicFileAttributes found = Files.readAttributes(path, BasicFileAttributes.class);
+            return found.isDirectory() ? Kind.DIRECTORY : found.isRegularFile() ? Kind.FILE : Kind.SPECIAL;
+        } catch (AccessDeniedException e) {
+            return Kind.FILE;
+        } catch (IOException e) {
+            return Files.isSymbolicLink(path) ? Kind.BROKEN_LINK : Kind.FILE;
+        }
     }
 
     @Override
@@ -167,6 +176,9 @@ public final class RealDisk implements Disk {
     /// that all is well, and closing the second one's channel would end the lock of the first.
     @Override
     public Closeable lock(Path file) throws IOException {
+        if (kindOf(file) == Kind.SPECIAL) { // to open a pipe is to wait for its reader
+            throw new IOException("the lock is no file, but " + Kind.SPECIAL + ": " + file);
+        }
         Path known = file.toAbsolutePath().getParent().toRealPath().resolve(file.getFileName());
         if (!LOCKED.add(known)) {
             return null;

@@ -302,8 +302,8 @@ public final class FaultyDisk implements Disk {
     }
 
     @Override
-    public boolean isDirectory(Path path) {
-        return false;
+    public Kind kindOf(Path path) {
+        return Kind.FILE;
     }
 
     @Override

@@ -25,8 +25,8 @@ public class ForwardingDisk implements Disk {
     }
 
     @Override
-    public boolean isDirectory(Path path) {
-        return disk.isDirectory(path);
+    public Kind kindOf(Path path) {
+        return disk.kindOf(path);
     }
 
     @Override
