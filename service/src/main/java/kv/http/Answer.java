@@ -73,6 +73,12 @@ enum Answer {
             "Service Unavailable",
             "no log can be made for the write, as on a full disk; the service's log says why",
             "Retry-After: 1"),
+    STALLED_BY_FAILURE(
+            503,
+            "Service Unavailable",
+            "a flush or compaction that writes wait for fails and is tried again, as on a full disk; the service's "
+                    + "log says why",
+            "Retry-After: 1"),
     STALLED(503, "Service Unavailable", "writes are stalled until flush and compaction catch up", "Retry-After: 1"),
     MEMORY_FULL(503, "Service Unavailable", "too many unfinished requests are held in memory", "Retry-After: 1"),
     VERSION_UNKNOWN(505, "HTTP Version Not Supported", "expected HTTP/1.1 or HTTP/1.0");

@@ -90,7 +90,8 @@ final class Router {
             if (noLog) { // else metrics tell
                 logRarely(failureOf(request), e);
             }
-            replace(out, mark, noLog ? Answer.NO_LOG : Answer.STALLED, request);
+            Answer other = e.isByFailure() ? Answer.STALLED_BY_FAILURE : Answer.STALLED;
+            replace(out, mark, noLog ? Answer.NO_LOG : other, request);
         } catch (AttemptFailedException e) {
             replace(out, mark, Answer.ATTEMPT_FAILED, request);
         } catch (StoreClosedException e) {

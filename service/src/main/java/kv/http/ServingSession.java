@@ -110,7 +110,7 @@ abstract class ServingSession extends LingeringSession {
                 throw e;
             }
             if (!accepted) {
-                refusal = Answer.QUEUE_FULL;
+                refusal = server.router().isStopping() ? Answer.STOPPING : Answer.QUEUE_FULL;
             }
         }
         if (refusal != null) {

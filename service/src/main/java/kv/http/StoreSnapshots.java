@@ -74,6 +74,10 @@ final class StoreSnapshots {
                 "kv_store_writable",
                 "0 after an I/O error made the store refuse writes, and while a full disk keeps them waiting.",
                 storeOrNull.isWritable() ? 1 : 0);
+        to.gauge("kv_store_retrying", "1 while work failed, as on a full disk, and is tried again.")
+                .add(m.flushFails() ? 1 : 0, "work", "flush")
+                .add(m.compactionFails() ? 1 : 0, "work", "compaction")
+                .end();
         gauge(
                 to,
                 "kv_store_recovery_seconds",

@@ -55,7 +55,13 @@ final class Counters {
         return result;
     }
 
-    StoreMetrics snapshot(ReadView view, long pinnedBytes, Allocator allocator, StoreMetrics.Recovery recovery) {
+    StoreMetrics snapshot(
+            ReadView view,
+            long pinnedBytes,
+            Allocator allocator,
+            boolean flushFails,
+            boolean compactionFails,
+            StoreMetrics.Recovery recovery) {
         List<Memtable> memtables = view.memtablesOldestFirst();
         return new StoreMetrics(
                 gets.gets(),
@@ -89,6 +95,8 @@ final class Counters {
                         + memtables.stream().mapToLong(Memtable::mappedBytes).sum(),
                 pinnedBytes,
                 openCursors.get(),
+                flushFails,
+                compactionFails,
                 recovery);
     }
 

@@ -362,7 +362,13 @@ public final class LsmStore implements Store {
     public StoreMetrics metrics() {
         ReadView view = views.retain();
         try {
-            return counters.snapshot(view, views.pinnedBytes(), files.allocator(), recovery);
+            return counters.snapshot(
+                    view,
+                    views.pinnedBytes(),
+                    files.allocator(),
+                    flusher.failureOrNull() != null,
+                    compactor.failureOrNull() != null,
+                    recovery);
         } finally {
             view.release();
         }

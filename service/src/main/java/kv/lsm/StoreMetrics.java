@@ -28,6 +28,8 @@ import java.util.Map;
 /// @param pinnedBytes gauge: bytes of native memory and mapped files that are replaced, and kept because
 /// cursors still use them
 /// @param openCursors gauge: range cursors not yet closed
+/// @param flushFails gauge: a flush, or the log that is made before it, failed and is tried again
+/// @param compactionFails gauge: a compaction failed and is tried again
 /// @param recovery what opening the store found in the write-ahead logs
 public record StoreMetrics(
         long gets,
@@ -58,6 +60,8 @@ public record StoreMetrics(
         long mappedBytes,
         long pinnedBytes,
         int openCursors,
+        boolean flushFails,
+        boolean compactionFails,
         Recovery recovery) {
 
     /// @param count writes that had to wait

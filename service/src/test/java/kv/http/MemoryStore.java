@@ -118,6 +118,8 @@ public class MemoryStore implements Store {
                 0,
                 0,
                 openCursors.get(),
+                false,
+                false,
                 new StoreMetrics.Recovery(0, 0, 0, Duration.ZERO));
     }
 

@@ -98,6 +98,20 @@ class ShutdownTest {
         }
     }
 
+    @Test
+    void aWriteThatWouldWaitWhenNothingIsWaitedForAnyMoreIsToldOfTheStop() throws IOException {
+        StuckStore store = new StuckStore();
+        try (TestServer server = new TestServer(store);
+                RawClient client = server.connect()) {
+            client.ask(get("/v0/live"));
+            server.server.router().stopping();
+            server.server.stalledWrites().end();
+            RawClient.Reply reply = client.ask(put("/v0/entity?id=a", "v"));
+            assertThat(reply.status()).isEqualTo(503);
+            assertThat(reply.text()).isEqualTo("stopping\n");
+        }
+    }
+
     /// A stalled write, a batch, a read of many keys and metrics: each waits on threads of its own.
     @Test
     void aStopGivesUpAllThatWaitsWhenItMayDrainNoLonger() throws Exception {

@@ -279,6 +279,10 @@ class FullDiskTest {
         }
     }
 
+    private static boolean tellsOfAFailure(StoreMetrics metrics) {
+        return metrics.flushFails() || metrics.compactionFails();
+    }
+
     @ParameterizedTest
     @EnumSource
     void writersWaitForRoomAreToldAndGoOnAfterwards(WalMode wal) {
@@ -296,11 +300,12 @@ class FullDiskTest {
                         .isInstanceOf(WriteStalledException.class)
                         .hasMessageContaining(wal == WalMode.NONE ? "cause=" : "reason=No space left on device");
                 // a flush may give the room of a log back
-                return !store.isWritable();
+                return !store.isWritable() && tellsOfAFailure(store.metrics());
             });
             checkAll(store);
             disk.setRoom(PLENTY);
             Eventually.holds(() -> store.isWritable() && failedAttempt(store) == null);
+            Eventually.holds(() -> !tellsOfAFailure(store.metrics()));
             put(store, 50);
             Eventually.holds(() -> failedAttempt(store) == null); // a compaction may wait to be tried again
             assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))

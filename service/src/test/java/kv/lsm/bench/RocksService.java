@@ -154,6 +154,8 @@ public final class RocksService implements Store {
                 0,
                 0,
                 0,
+                false,
+                false,
                 StoreMetrics.Recovery.NOTHING); // nobody asks for them
     }
 
