@@ -69,7 +69,8 @@ def percentiles(source: str = "study", columns: list[str] | None = None, **selec
 def intervals(source: str = "study", columns: list[str] | None = None, **selection: object) -> pd.DataFrame:
     """One row per run, interval of the measured window and latency kind. The histograms, by far the largest
     column, only where ``columns`` names them: ``kvstudy.histogram`` reads and joins them."""
-    columns = columns or [name for name in schema.names("intervals") if name != "histogram"]
+    if columns is None:
+        columns = [name for name in schema.names("intervals") if name != "histogram"]
     return _table("intervals", source, columns, selection)
 
 
@@ -174,14 +175,15 @@ def _table(name: str, source: str, columns: list[str] | None, selection: dict[st
     for column, values in of_runs.items():
         _check_values(column, values, whole.runs[column])
     found = whole.select(**of_runs) if of_runs else whole
-    read = list(dict.fromkeys([*columns, *sorted(of_rows)])) if columns else list(schema.names(name))
+    shown = list(schema.names(name)) if columns is None else columns
+    read = list(dict.fromkeys([*shown, *sorted(of_rows)])) or ["run_id"]  # without columns there are rows
     rows = found.columns(name, *read)
     for column in sorted(of_rows):
         # Rows of other runs are read only where these do not answer.
         if missing := _missing(wanted[column], rows[column]):
             _check_values(column, missing, whole.columns(name, column)[column])
         rows = rows[rows[column].isin(wanted[column])]
-    return rows[columns or read].reset_index(drop=True).copy()
+    return rows[shown].reset_index(drop=True).copy()
 
 
 def _check_table(table: str) -> None:
@@ -226,8 +228,10 @@ def _possible(column: str) -> set:
 
 
 def _nearest(value: object, known: list) -> str:
+    """``known``: sorted."""
     if known and all(isinstance(one, Real) for one in [value, *known]):
-        return f"the nearest is {min(known, key=lambda one: abs(one - value)):.10g}"
+        within = max(known[0], min(value, known[-1]))  # of infinity every difference is as large
+        return f"the nearest is {min(known, key=lambda one: abs(one - within)):.10g}"
     texts = [f"{one:.10g}" if isinstance(one, float) else str(one) for one in known]
     return schema.nearest(str(value), texts)
 

@@ -20,7 +20,7 @@ import click
 from click.core import ParameterSource
 
 from kvstudy import __version__
-from kvstudy.errors import InputError, KvstudyError, what_to_do
+from kvstudy.errors import InputError, KvstudyError, no_folder, what_to_do
 from kvstudy.project import project_root, raw_root, reference_root, study_root, tidy_root
 from kvstudy.units import counted, format_duration, parse_duration_s
 
@@ -587,7 +587,7 @@ def verify(paths: tuple[Path, ...]) -> None:
     for path in given:
         if not path.is_dir():
             raise InputError(
-                f"no such folder: {path}",
+                no_folder(path),
                 "a run, an experiment or a folder of them: data/raw, data/reference/wal, …",
             )
     runs, problems = sealed_runs(*paths), without_seal(*paths)

@@ -16,6 +16,8 @@ with ``--debug``.
 """
 
 import errno
+import os
+from pathlib import Path
 
 _SHOWN = 80  # letters of a value
 
@@ -47,6 +49,11 @@ def _again(kind: type[KvstudyError], arguments: tuple, state: dict) -> KvstudyEr
 def one_line(value: object) -> str:
     """What somebody typed, of whatever type, short enough for a message."""
     return " ".join(repr(value).split())[:_SHOWN]
+
+
+def no_folder(path: Path | str) -> str:
+    """What to say of a path that is no folder."""
+    return f"{'not a folder' if os.path.exists(path) else 'no such folder'}: {path}"
 
 
 def in_words(error: OSError) -> str:

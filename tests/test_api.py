@@ -108,6 +108,14 @@ def test_histograms_are_in_the_intervals_only_when_asked_for():
     assert kvstudy.intervals(columns=["histogram"])["histogram"].str.startswith("HIST").all()
 
 
+@pytest.mark.parametrize("table", schema.TABLES)
+def test_without_columns_there_are_rows_alone(table):
+    read = getattr(kvstudy, table)
+    assert read(columns=[]).shape == (len(read(columns=["run_id"])), 0)
+    chosen = read(experiment="reproduce", method="PUT", columns=[])
+    assert chosen.shape == (len(read(experiment="reproduce", method="PUT")), 0)
+
+
 def test_columns_of_runs_select_runs_and_columns_of_the_table_select_rows():
     puts = set(kvstudy.runs(method="PUT")["run_id"])
     rows = kvstudy.percentiles(method="PUT", latency_kind="response", percentile=[50, 99], label=None)
@@ -157,6 +165,9 @@ def test_what_may_be_and_is_not_is_an_empty_frame_with_all_columns(selection):
         (lambda: kvstudy.runs(connections=[4, 5]), "connections=5\n.*the nearest is 4"),
         (lambda: kvstudy.runs(profiled="true"), "profiled='true'\n.*did you mean True"),
         (lambda: kvstudy.percentiles(percentile=[99, 101]), "percentile=101\n.*the nearest is 100"),
+        (lambda: kvstudy.percentiles(percentile=float("inf")), "percentile=inf\n.*the nearest is 100"),
+        (lambda: kvstudy.percentiles(percentile=-float("inf")), "percentile=-inf\n.*the nearest is [0-5]"),
+        (lambda: kvstudy.runs(connections=10**400), "connections=1000*\n.*the nearest is 4$"),
         (lambda: kvstudy.events(kind="flsh"), "kind='flsh'\n.*did you mean flush"),
         (lambda: kvstudy.events(experiment="stall", kind="flsh"), "kind='flsh'\n.*did you mean flush"),
         (lambda: kvstudy.validity(run_id="2026"), "run_id='2026'"),
@@ -195,6 +206,7 @@ def test_a_value_that_no_run_has_is_told_with_the_nearest(call, message):
         (lambda: kvstudy.load(""), "not a path: ''"),
         (lambda: kvstudy.load("~nobody-of-this-name/runs"), "no such folder: ~nobody"),
         (lambda: kvstudy.load("x" * 5000), "no such folder: xxx"),
+        (lambda: kvstudy.load(CHECKOUT / "README.md"), "not a folder: .*README.md\n  name a run folder"),
         (
             lambda: kvstudy.events(run_id=kvstudy.runs()),
             r'^not a value of a column: run_id=.*\n  .*run_id=frame\["run_id"\]',

@@ -17,7 +17,7 @@ import pyarrow as pa
 from kvstudy.analyse import schema
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tidy.part import observed
-from kvstudy.errors import KvstudyError, NotSealed, RunFolderError, SealBroken
+from kvstudy.errors import KvstudyError, NotSealed, RunFolderError, SealBroken, no_folder
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import SealedRun, open_run, sealed_runs
 from kvstudy.record.verification import Problem, verify, without_seal
@@ -33,7 +33,7 @@ def load(path: str | Path, check: bool = True) -> Tables:
         raise RunFolderError(f"not a path: {path!r}", "name a run folder, or a folder of them")
     folder = Path(os.path.expanduser(path))
     if not os.path.isdir(folder):  # false, too, of a name that no folder can have, as one that is too long
-        raise RunFolderError(f"no such folder: {folder}", "name a run folder, or a folder of them")
+        raise RunFolderError(no_folder(folder), "name a run folder, or a folder of them")
     runs = _only_runs(_sealed(folder), folder)
     for problems in _checked(runs, folder) if check else ():
         if problems:
