@@ -42,6 +42,7 @@ from kvstudy.present.markdown import without_tags
 from kvstudy.present.page import LEAD, Entry, page_of, title_of
 from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, raw_root, study_root
 from kvstudy.record.run_folder import SEAL
+from kvstudy.record.swap import replacing
 
 MEASURING = "02-sweep"
 FIRST = "00-study"
@@ -85,11 +86,7 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
     is_study = (out_dir / "index.html").is_file()
     if out_dir.exists() and not is_study and (not out_dir.is_dir() or any(out_dir.iterdir())):
         raise InputError(f"not a study, will not be replaced: {out_dir}", "name a new folder")
-    out_dir.parent.mkdir(parents=True, exist_ok=True)
-    partial = out_dir.parent / f".{out_dir.name}.{os.getpid()}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
+    with replacing(out_dir) as partial:
         executed, failed = _all_executed(sources, project_root, progress, experiment)
         if len(failed) == sum(source.stem != MEASURING for source in sources):
             raise next(iter(failed.values()))
@@ -100,9 +97,6 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
         _write_pages(partial, executed, answers, project_root, out_dir, first)
         _write_assets(partial / "assets")
         _check_sizes(partial, _bytes_max(project_root))
-        _swap(partial, out_dir)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     if failed:
         raise KvstudyError(
             "; ".join(error.message for error in failed.values()),
@@ -375,12 +369,3 @@ def _check_sizes(folder: Path, limit: int) -> None:
             f"study too large: size={sum(sizes.values())} limit={limit}",
             "select fewer runs in the notebooks' parameters",
         )
-
-
-def _swap(new: Path, out_dir: Path) -> None:
-    """Two renames: between them there is no study, never half of one."""
-    old = new.with_suffix(".old")
-    if out_dir.exists():
-        out_dir.rename(old)
-    new.rename(out_dir)
-    shutil.rmtree(old, ignore_errors=True)

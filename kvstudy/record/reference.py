@@ -12,7 +12,6 @@ measured replaces its own kind alone: duets of an experiment leave its independe
 the other way round.
 """
 
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ from pathlib import Path
 from kvstudy.disturbance import disturbance
 from kvstudy.errors import RunFolderError, SealBroken
 from kvstudy.record import copies
-from kvstudy.record.run_folder import DUET, PARTIAL_SUFFIX, SealedRun, sealed_runs
+from kvstudy.record.run_folder import DUET, SealedRun, sealed_runs
+from kvstudy.record.swap import replacing
 from kvstudy.record.verification import verify
 from kvstudy.service_failure import is_of_service
 from kvstudy.units import format_bytes
@@ -136,22 +136,12 @@ def _check_size(published: list[Published], reference_root: Path, stay_bytes: in
 
 
 def _replace(folder: Path, runs: list[SealedRun], stay: list[SealedRun]) -> None:
-    """Copied beside it and swapped in by two renames: an interrupted copy leaves the old runs, or none, never
-    a mixture."""
-    new, old = (
-        folder.parent / f".{folder.name}.{os.getpid()}.{what}{PARTIAL_SUFFIX}" for what in ("new", "old")
-    )
-    try:
+    """An interrupted copy leaves the old runs, or none, never a mixture."""
+    with replacing(folder) as new:
         for run in runs:
             copies.copy(run, new / run.path.name)
         for run in stay:
             shutil.copytree(run.path, new / run.path.name)
-        if folder.exists():
-            folder.rename(old)
-        new.rename(folder)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _size_bytes(folder: Path) -> int:
