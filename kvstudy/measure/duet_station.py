@@ -145,9 +145,9 @@ class DuetStation(BaseStation):
     def stop_profilers(self) -> str | None:
         """Why there is not all of it."""
         note = None
-        for side, profiler in list(self._attached.items()):
+        for profiler in list(self._attached.values()):
             try:
-                profiler.stop(self._recording(side))
+                profiler.stop()
             except RunFailed as error:
                 note = note or error.message
         return note

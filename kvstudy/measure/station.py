@@ -241,7 +241,7 @@ class Station(BaseStation):
 
     def _stop_profiler(self) -> None:
         self._profiled.append(time.time())
-        self._profiler.stop((self._folder / PROFILE).resolve())
+        self._profiler.stop()
 
 
 def _ignored(*_what: object) -> None:

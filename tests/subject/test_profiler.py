@@ -3,29 +3,46 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from kvstudy.subject.evidence import profiler
 from kvstudy.subject.evidence.profiler import Profiler
 from kvstudy.subject.jdk import Jdk
 
 
-def test_paths_with_a_blank_reach_the_jvm_in_one_piece(monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        profiler,
-        "_finished",
-        lambda argv, _timeout_s: (
-            asked.append(argv) or subprocess.CompletedProcess(argv, 0, "return code: 0", "")
-        ),
-    )
-    Profiler(Jdk(Path("/jdk"), "25"), Path("/my dir/libasyncProfiler.so"), Path("/c.jar")).stop(
-        7, Path("/my dir/profile.jfr")
-    )
-    assert asked == [
-        [
-            "/jdk/bin/jcmd",
-            "7",
-            "JVMTI.agent_load",
-            '"/my dir/libasyncProfiler.so"',
-            '"stop,jfr,file=/my dir/profile.jfr"',
-        ]
+@pytest.fixture
+def asked(monkeypatch):
+    """The words of every call, and where the file that the agent is told lay then."""
+    calls = []
+
+    def finished(words, _timeout_s):
+        told = words[-1].strip('"').split(",")
+        files = [Path(one.removeprefix("file=")).resolve() for one in told if one.startswith("file=")]
+        calls.append((words, files))
+        return subprocess.CompletedProcess(words, 0, "return code: 0", "")
+
+    monkeypatch.setattr(profiler, "_finished", finished)
+    return calls
+
+
+def of(folder: Path) -> Profiler:
+    return Profiler(Jdk(Path("/jdk"), "25"), folder / "libasyncProfiler.so", Path("/c.jar"))
+
+
+def test_paths_with_a_blank_reach_the_jvm_in_one_piece(asked):
+    of(Path("/my dir")).start(7, ("cpu",), Path("/my dir/profile.jfr"))
+    of(Path("/my dir")).stop(7)
+    agent = ["/jdk/bin/jcmd", "7", "JVMTI.agent_load", '"/my dir/libasyncProfiler.so"']
+    assert [words for words, _ in asked] == [
+        [*agent, '"start,jfr,file=/my dir/profile.jfr,event=cpu,interval=1ms"'],
+        [*agent, '"stop"'],
     ]
+
+
+def test_a_comma_in_the_name_of_a_folder_ends_no_option_of_the_agent(asked, tmp_path):
+    folder = tmp_path / "mine, and yours"
+    folder.mkdir()
+    of(folder).start(7, ("cpu",), folder / "profile.jfr")
+    ((words, files),) = asked
+    assert files == [folder / "profile.jfr"]
+    assert words[-1].count(",") == len(("jfr", "file", "event", "interval"))

@@ -6,8 +6,10 @@ it; where it does not, async-profiler falls back to timers, and ``engine`` in ru
 """
 
 import subprocess
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,10 +50,11 @@ class Profiler:
     converter: Path
 
     def start(self, pid: int, events: tuple[str, ...], recording: Path) -> None:
-        self._agent(pid, start_arguments(events, recording))
+        with _without_commas(recording) as path:
+            self._agent(pid, start_arguments(events, path))
 
-    def stop(self, pid: int, recording: Path) -> None:
-        self._agent(pid, f"stop,jfr,file={recording}")
+    def stop(self, pid: int) -> None:
+        self._agent(pid, "stop")
 
     def convert(self, recording: Path, events: tuple[str, ...], folder: Path, seen: Seen) -> None:
         """``<event>.collapsed`` and ``<event>.flamegraph.html`` of the measured window for every event, one
@@ -133,14 +136,27 @@ class AttachedProfiler:
     def start(self, events: tuple[str, ...], recording: Path) -> None:
         self.profiler.start(self.pid, events, recording)
 
-    def stop(self, recording: Path) -> None:
-        self.profiler.stop(self.pid, recording)
+    def stop(self) -> None:
+        self.profiler.stop(self.pid)
 
     def convert(self, recording: Path, events: tuple[str, ...], folder: Path, seen: Seen) -> None:
         self.profiler.convert(recording, events, folder, seen)
 
     def convert_event(self, recording: Path, event: str, file: Callable[[str], Path]) -> None:
         self.profiler.convert_event(recording, event, file)
+
+
+@contextmanager
+def _without_commas(recording: Path) -> Iterator[Path]:
+    """``recording`` by a name that the agent does not take for several options; it opens its file once, and
+    needs no name for it then."""
+    if "," not in str(recording):
+        yield recording
+        return
+    with tempfile.TemporaryDirectory(prefix="kvstudy-") as folder:
+        link = Path(folder) / "run"
+        link.symlink_to(recording.parent)
+        yield link / recording.name
 
 
 def start_arguments(events: tuple[str, ...], recording: Path) -> str:
