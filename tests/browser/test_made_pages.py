@@ -77,6 +77,20 @@ def test_a_column_of_quantities_is_sorted_by_what_they_say(page, chromium, monke
     assert texts(chromium, CELL)[2:] == SORTED[2:]
 
 
+@pytest.mark.parametrize("around", ["{}", "{}/s", "at {}/s"])
+def test_a_number_is_found_as_it_is_typed_and_as_it_stands_there(page, chromium, monkeypatch, around):
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
+    cells = [around.format(words.count(rate)) for rate in range(1_000, 101_000, 1_000)]
+    opened(chromium, page(("text/html", notebook.show(pd.DataFrame({"rate": cells})).data)))
+    chromium.execute_script("document.querySelector('details.table').open = true")
+    WebDriverWait(chromium, 60).until(lambda _: len(texts(chromium, CELL)) > 1)
+    for typed in ("98000", "98 000", cells[97]):
+        box = chromium.find_element(By.CSS_SELECTOR, ".dt-search input")
+        box.clear()
+        box.send_keys(typed)
+        WebDriverWait(chromium, 60).until(lambda _: texts(chromium, CELL) == [cells[97]], typed)
+
+
 def test_cells_of_any_text_and_number_are_copied_as_they_are_seen(page, chromium, monkeypatch):
     monkeypatch.setenv(EXPORT_VARIABLE, "1")
     texts_of = {"name": [NAME, 'a|b, "c" & d*e*', "`f`"], "p99 (ms)": [1.5, 2.25, float("nan")]}
@@ -111,6 +125,22 @@ def test_a_label_without_a_blank_is_no_wider_than_the_page(page, chromium):
         assert chromium.execute_script("return document.documentElement.scrollWidth <= innerWidth"), width
 
 
+def test_a_legend_shows_the_end_of_a_long_name_beside_the_chart_and_not_over_it(page, chromium):
+    names = [f"{' '.join(f'--an-option={place}' for place in range(10))} --last={last}" for last in "abc"]
+    figure = panel_grid([""], "rate", "latency")
+    for name in names:
+        figure.add_trace(go.Scatter(x=[1, 2], y=[1, 2], name=name))
+    titled(figure, "Latency", "found", "drawn")
+    made = page((PLOTLY_MIME, json.loads(figure.to_json())))
+    for width in (NARROW_PX, SCREEN[0]):
+        opened(chromium, made, width)
+        draw_all(chromium)
+        (chart,), (axis,) = boxes(chromium, "figure.chart .plot"), boxes(chromium, ".xtitle")
+        shown = boxes(chromium, ".legendtext")
+        assert len(shown) == 3 and all(box["right"] <= chart["right"] for box in shown), width
+        assert all(axis["bottom"] <= box["top"] and box["bottom"] <= chart["bottom"] for box in shown), width
+
+
 def test_ticks_that_have_no_room_are_hidden_and_round_ones_stay(page, chromium):
     figure = panel_grid(["a", "b", "c"], "records", "latency", columns=3)
     for place in range(3):
@@ -141,3 +171,20 @@ def test_a_first_chart_of_two_panels_is_whole_on_the_screen(page, chromium, colu
     (plot,) = boxes(chromium, ".lead .plot")
     assert plot["bottom"] <= SCREEN[1]
     assert len(chromium.find_elements(By.CSS_SELECTOR, ".choose select")) == (columns == 1)
+
+
+def test_on_paper_no_heading_stands_over_tables_that_are_all_folded(page, chromium, monkeypatch):
+    monkeypatch.setenv(EXPORT_VARIABLE, "1")
+    table = "text/html", notebook.show(pd.DataFrame({"run": ["a", "b"]})).data
+    told = [("text/markdown", f"## {name}") for name in ("Folded", "Of parts", "Opened", "Last")]
+    part = "text/markdown", "### Part\n\nOne sentence."
+    opened(chromium, page(told[0], table, told[1], part, told[2], table, table, told[3], table))
+    chromium.execute_script("document.querySelectorAll('details.table')[2].open = true")
+    chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        headings = chromium.find_elements(By.CSS_SELECTOR, "main :is(h2, h3)")
+        shown = [heading.text.rstrip("¶") for heading in headings if heading.is_displayed()]
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert shown == ["Of parts", "Part", "Opened"]

@@ -6,6 +6,8 @@
   const PANEL_PX = 300;
   const NAME_LETTERS = 20;
   const TITLE_LETTERS = 32;
+  const LEGEND_LETTERS = 44;
+  const LEGEND_LINE_PX = 16;
   const TITLE_LINE_PX = 18;
   const [SHEET_PX, SHEET_WIDE_PX, FLAME_PX] = [950, 700, 800]; // a flame graph has text above it
   const HEIGHT_PX = 460; // of the theme
@@ -38,6 +40,7 @@
     if (isNarrow()) {
       narrowed(layout);
       wrapNames(figure);
+      wrapLegend(figure);
     } else if (!printing && plot.closest('.lead') && !hasRows(plot, layout)) whole(plot, layout);
     return figure;
   }
@@ -101,6 +104,16 @@
       axis.tickfont = { ...axis.tickfont, size: 10 };
     });
     if (lines > 2) layout.height = (layout.height || HEIGHT_PX) * Math.min(2, lines / 2);
+  }
+
+  // So does the legend, which takes its lines from below and not from the chart.
+  function wrapLegend({ data, layout }) {
+    let more = 0;
+    data.filter((trace) => trace.name).forEach((trace) => {
+      trace.name = wrapped(trace.name, LEGEND_LETTERS);
+      if (trace.showlegend !== false) more += trace.name.split('<br>').length - 1;
+    });
+    layout.height = (layout.height || HEIGHT_PX) + more * LEGEND_LINE_PX;
   }
 
   function narrowed(layout) {
@@ -222,10 +235,21 @@
     table.style.zoom = Math.min(1, SHEET_WIDE_PX / table.offsetWidth);
     table.parentElement.style.width = '';
   }
+  // A heading alone, below which only what is folded stands, would lead nowhere.
+  const HEADING = /^H([1-6])$/;
+  const level = (part) => +((part?.lastElementChild || {}).tagName || '').match(HEADING)?.[1];
+  function isEmpty(part) {
+    if (![...part.children].every((child) => HEADING.test(child.tagName))) return false;
+    let next = part.nextElementSibling;
+    while (next && next.matches('details.code, details.table:not([open])')) next = next.nextElementSibling;
+    return !next || next.matches('footer') || (next.matches('.prose') && level(next) <= level(part));
+  }
   const tables = () => [...document.querySelectorAll('.output table')].filter((table) => table.offsetWidth);
   function print(starts) {
     printing = starts;
     root.classList.toggle('paper', starts);
+    document.querySelectorAll('main > .prose')
+      .forEach((part) => part.classList.toggle('empty', isEmpty(part)));
     flames().forEach(starts ? unfold : fold);
     if (!starts) {
       tables().forEach((table) => { table.style.zoom = ''; });

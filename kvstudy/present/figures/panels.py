@@ -24,6 +24,7 @@ PANEL_HEIGHT_PX = 330
 TITLE_WORDS = 12
 NO_ROWS = "Nothing to draw: these runs have no such rows."
 _FRAME_PX = 150  # title above, legend below
+_LEGEND_LETTERS = 90  # of a line that no legend cuts
 _ROWS_NAMED_ONCE = 3  # of so many rows of panels only the lowest names its x axis
 
 
@@ -173,6 +174,9 @@ def titled(
     of them."""
     assert _is_short(title), f"title of over {TITLE_WORDS} words: {title}"
     _named_once(figure)
+    for trace in figure.data:
+        if len(trace.name or "") > _LEGEND_LETTERS:
+            trace.name = "<br>".join(textwrap.wrap(trace.name, _LEGEND_LETTERS, break_on_hyphens=False))
     lines = textwrap.wrap(title, 96)
     below = textwrap.wrap(finding if finding != title else "", 130) + textwrap.wrap(drawn, 130)
     figure.update_layout(
