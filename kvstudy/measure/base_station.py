@@ -15,9 +15,10 @@ from kvstudy.hosts.clock import Clock, ClockWatch, Course, Offset, offset_to
 from kvstudy.hosts.host import WHERE_YOU_TYPE, Here
 from kvstudy.measure import awake, limits, machine, quiet
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.fill import Fills
+from kvstudy.measure.fill import Fills, disk_needed
 from kvstudy.measure.pinning import Pinning, pinning
 from kvstudy.measure.preconditions import check_disk, check_port
+from kvstudy.plan.run_plan import Configuration
 
 
 class BaseStation:
@@ -31,8 +32,8 @@ class BaseStation:
 
     # ---- before anything is started --------------------------------------------------------------------
 
-    def check_disk(self, needed_bytes: int, *told: str) -> None:
-        check_disk(self._here.work, needed_bytes, *told)
+    def check_disk(self, configurations: list[Configuration], stores_bytes: int, *told: str) -> None:
+        check_disk(self._here.work, disk_needed(configurations, self._fills, stores_bytes), *told)
 
     def check_port(self, port: int) -> None:
         check_port(port, self._here.address)

@@ -34,8 +34,8 @@ from kvstudy.measure.duet_progress import DuetProgress
 from kvstudy.measure.duet_sides import check_memory, chosen_ports, side_facts, store_of
 from kvstudy.measure.duet_station import DuetStation
 from kvstudy.measure.duet_table import MEASURE_NAMES, nothing_to_come, outcome_of, progress_lines, undecided
-from kvstudy.measure.execute import clear_up, fills_needed
-from kvstudy.measure.fill import Fills
+from kvstudy.measure.execute import clear_up
+from kvstudy.measure.fill import Fills, disk_needed
 from kvstudy.measure.generator import expected_statuses, script_path
 from kvstudy.measure.giving_up import FailuresInARow
 from kvstudy.measure.on_hosts import crews_on, duet_station_there, over_a_network
@@ -44,8 +44,8 @@ from kvstudy.measure.preconditions import check_disk
 from kvstudy.measure.quiet import Patience
 from kvstudy.measure.script import script_digest
 from kvstudy.plan.comparison import SIDES, Comparison
+from kvstudy.plan.run_plan import Configuration, PlannedRun
 from kvstudy.plan.run_plan import Plan as RunPlan
-from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root, work_root, workloads_root
 from kvstudy.record.duet import is_duet
 from kvstudy.record.run_folder import DUET, SCHEMA_VERSION, SealedRun, known_runs
@@ -113,8 +113,8 @@ def compare(
             chosen_ports(comparison.experiment.port)
         fills = Fills(work_root(root), workloads_root(root), artifacts, session.registered, progress.doing)
         if not hosts:
-            needed = fills_needed([store_of(comparison, side) for side in SIDES], fills)
-            check_disk(work_root(root), needed + comparison.stores_bytes, LESS_DISK, FOR_BOTH)
+            needed = disk_needed(_stores(comparison), fills, comparison.stores_bytes)
+            check_disk(work_root(root), needed, LESS_DISK, FOR_BOTH)
         local = LocalHost(root, work_root(root), session.registered)
         here = Member(local, local.stationed(DuetStation, artifacts, fills, comparison))
         crew = Crew(here, (here,))
@@ -333,7 +333,13 @@ def check_there(comparison: Comparison, crew: Crew) -> list[str]:
     """The same of hosts."""
     crew.service.station.check_room()
     one = comparison.experiment
-    return crew.check(0, one.awake, one.cores, _needs(comparison), comparison.disk_bytes, LESS_DISK, FOR_BOTH)
+    to_come, stores_bytes = _stores(comparison), comparison.stores_bytes
+    return crew.check(0, one.awake, one.cores, _needs(comparison), to_come, stores_bytes, LESS_DISK, FOR_BOTH)
+
+
+def _stores(comparison: Comparison) -> list[Configuration]:
+    """By whom those of both sides are filled."""
+    return [store_of(comparison, side) for side in SIDES]
 
 
 def _needs(comparison: Comparison) -> limits.Needs:

@@ -18,7 +18,7 @@ from kvstudy.measure.limits import Needs
 from kvstudy.measure.pinning import Pinning
 from kvstudy.measure.station import Station
 from kvstudy.plan.comparison import Launch
-from kvstudy.plan.run_plan import PlannedRun
+from kvstudy.plan.run_plan import Configuration, PlannedRun
 
 SHARED = "service and generator share it: another host with the role generator would load it from outside"
 
@@ -145,15 +145,22 @@ class Crew:
         return None
 
     def check(
-        self, port: int, keep_awake: Wanted, cores: str | None, needs: Needs, disk_bytes: int, *told: str
+        self,
+        port: int,
+        keep_awake: Wanted,
+        cores: str | None,
+        needs: Needs,
+        to_come: list[Configuration],
+        stores_bytes: int,
+        *told: str,
     ) -> list[str]:
         """Of hosts, before anything is started there: KvstudyError with a host's name for stores without
         space, a port that is taken, memory groups, open files or cores that cannot be had, or processors
-        that must not sleep and do; notes of what may be otherwise. ``told``: of the disk, what to do and what
-        it is needed for."""
+        that must not sleep and do; notes of what may be otherwise. ``to_come``: whose fills have to be
+        there; ``stores_bytes``: of the stores beside; ``told``: of the disk, what to do and what needs it."""
         notes: list[tuple[str, str]] = []
         if self.service.host.is_remote:
-            self.service.station.check_disk(disk_bytes, *told)
+            self.service.station.check_disk(to_come, stores_bytes, *told)
             self.service.station.check_port(port)
             notes += [(self.service.host.name, one) for one in self.service.station.limit_notes(needs)]
         away = [one for one in self.members if one.host.is_remote]

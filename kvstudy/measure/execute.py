@@ -22,7 +22,7 @@ from kvstudy.hosts.session import Session
 from kvstudy.measure import awake, limits, resumed, verdict_line
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew, local_crew, local_member
-from kvstudy.measure.fill import FILLED, Fills
+from kvstudy.measure.fill import Fills, disk_needed
 from kvstudy.measure.giving_up import FailuresInARow
 from kvstudy.measure.on_hosts import crews_on, over_a_network
 from kvstudy.measure.pinning import pinning
@@ -42,10 +42,8 @@ from kvstudy.plan.experiment import Experiment, workload_scripts
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
     FILL_RATE_RPS,
-    Configuration,
     Plan,
     PlannedRun,
-    fill_bytes,
     plan,
 )
 from kvstudy.plan.selection import selected
@@ -189,9 +187,11 @@ def execute(
             )
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
+        to_come = [run.configuration for run in missing]
+        store_bytes = max((one.disk_bytes for one in to_come), default=0)  # of stores there is one at a time
         if not hosts:
             fills = fills_here(lambda _doing: None)
-            check_disk(work_root(root), disk_needed([run.configuration for run in missing], fills))
+            check_disk(work_root(root), disk_needed(to_come, fills, store_bytes))
         if kept:
             print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
         for run in [] if experiment.search else result.kept:
@@ -201,7 +201,8 @@ def execute(
             experiment.awake,
             experiment.cores,
             needs,
-            replace(whole, runs=missing).disk_bytes,
+            to_come,
+            store_bytes,
         )
         for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
             print(told, file=sys.stderr)
@@ -270,20 +271,6 @@ def clear_up(session: Session, root: Path, experiment: str) -> None:
     shutil.rmtree(work_root(root) / "stores", ignore_errors=True)
     for partial in partial_runs(raw_root(root) / experiment):
         print(f"never sealed, so not data; delete it when it tells you nothing: {partial}", file=sys.stderr)
-
-
-def disk_needed(configurations: list[Configuration], fills: Fills) -> int:
-    """Bytes: of the fills, which are kept side by side, and of the runs' own stores, of which there is one at
-    a time."""
-    store = max((one.disk_bytes for one in configurations), default=0)
-    return fills_needed(configurations, fills) + store
-
-
-def fills_needed(configurations: list[Configuration], fills: Fills) -> int:
-    """Bytes of those that are not there yet, each once."""
-    filled = [one for one in configurations if one.fill and one.spec.is_restored]
-    sizes = {fills.folder(one): fill_bytes(one.fill) for one in filled}
-    return sum(size for folder, size in sizes.items() if not (folder / FILLED).is_file())
 
 
 def _run_all(whole: Plan, runs: list[PlannedRun], bench: Bench, result: Result, crews: list[Crew]) -> None:

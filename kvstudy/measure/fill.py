@@ -21,7 +21,7 @@ from kvstudy.hosts.process import OwnedProcess
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.generator import check_exit, path_arguments
 from kvstudy.measure.script import FILL, fill_digest
-from kvstudy.plan.run_plan import Configuration, fill_identity
+from kvstudy.plan.run_plan import Configuration, fill_bytes, fill_identity
 from kvstudy.plan.subject import SubjectSpec
 from kvstudy.subject.protocol import LiveSubject, Place
 
@@ -140,6 +140,13 @@ class Fills:
             is_of_a_build = noted.get("service") in self._artifacts.subject_digests.values()
             if not (is_of_a_build and noted.items() >= self._way.items()):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def disk_needed(configurations: list[Configuration], fills: Fills, stores_bytes: int) -> int:
+    """Bytes: of the fills that are not there yet, which are kept side by side, and of the stores."""
+    filled = [one for one in configurations if one.fill and one.spec.is_restored]
+    sizes = {fills.folder(one): fill_bytes(one.fill) for one in filled}
+    return stores_bytes + sum(size for folder, size in sizes.items() if not (folder / FILLED).is_file())
 
 
 def write_records(

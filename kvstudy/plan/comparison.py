@@ -29,7 +29,6 @@ from kvstudy.plan.run_plan import (
     Configuration,
     PlannedRun,
     configurations_of,
-    fill_bytes,
     fill_identity,
 )
 from kvstudy.plan.run_plan import Plan as RunPlan
@@ -177,11 +176,6 @@ class Comparison:
     @property
     def fill_s(self) -> float:
         return sum(fill["records"] / FILL_RATE_RPS + FILL_OVERHEAD_S for fill in self.fills)
-
-    @property
-    def disk_bytes(self) -> int:
-        """Filled stores, and both sides' own at once."""
-        return sum(map(fill_bytes, self.fills)) + self.stores_bytes
 
     @property
     def stores_bytes(self) -> int:

@@ -177,11 +177,11 @@ def test_open_files_are_raised_or_refused_where_the_load_will_be(tmp_path):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             member = Member(host, host.stationed(Station, programs, None))
             crew, files = Crew(member, (member,)), host.stationed(OpenFiles)
-            assert crew.check(0, False, None, Needs(100, memory_groups=False), 1) == [f"host a: {SHARED}"]
+            assert crew.check(0, False, None, Needs(100, memory_groups=False), [], 1) == [f"host a: {SHARED}"]
             assert files.of_what_is_started() == 100 + FILES_BESIDE_CONNECTIONS
             if hard != resource.RLIM_INFINITY:
                 with pytest.raises(KvstudyError, match="^host a: not enough open files: needed=") as refused:
-                    crew.check(0, False, None, Needs(hard, memory_groups=False), 1)
+                    crew.check(0, False, None, Needs(hard, memory_groups=False), [], 1)
                 assert "limits.conf" in refused.value.hint
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

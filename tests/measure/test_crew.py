@@ -107,7 +107,7 @@ def test_who_has_one_host_is_told_that_service_and_generator_share_it(member):
     one.station.awake_note = lambda _wanted: None
     one.station.pinning = lambda _threads, _wanted: None
     needs = Needs(connections=1, memory_groups=False)
-    assert Crew(one, (one,)).check(0, "auto", None, needs, 0) == [f"host a: {SHARED}"]
+    assert Crew(one, (one,)).check(0, "auto", None, needs, [], 0) == [f"host a: {SHARED}"]
 
 
 def test_cores_are_shared_out_on_the_host_that_service_and_generator_share(member):
@@ -149,8 +149,8 @@ def test_space_port_and_limits_are_looked_at_on_the_hosts(member):
     for one in generators:
         one.station.check_open_files = lambda connections: asked.append(connections)
         one.station.awake_note = lambda wanted: f"note: processors sleep, and {wanted} was asked"
-    notes = Crew(service, tuple(generators)).check(8080, "auto", None, needs, 1 << 30, "free some")
-    assert asked == [(1 << 30, "free some"), 8080, needs, 501, 501]
+    notes = Crew(service, tuple(generators)).check(8080, "auto", None, needs, [], 1 << 30, "free some")
+    assert asked == [([], 1 << 30, "free some"), 8080, needs, 501, 501]
     assert notes == ["host a: note: no direct I/O"] + [
         f"host {name}: note: processors sleep, and auto was asked" for name in "bc"
     ]

@@ -2,6 +2,7 @@
 sealed already."""
 
 import json
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -10,12 +11,13 @@ from types import SimpleNamespace
 import pytest
 from trial import trial
 
-from kvstudy.errors import InputError
+from kvstudy.errors import InputError, KvstudyError
 from kvstudy.measure import compare, side_by_side
 from kvstudy.measure.artifacts import Artifacts
-from kvstudy.measure.execute import _sealed, _whole, disk_needed
-from kvstudy.measure.fill import FILLED
+from kvstudy.measure.execute import _sealed, _whole
+from kvstudy.measure.fill import FILLED, disk_needed
 from kvstudy.measure.preconditions import check_port
+from kvstudy.measure.station import Station
 from kvstudy.plan.run_plan import configurations_of, fill_bytes
 from kvstudy.project import raw_root
 
@@ -142,14 +144,23 @@ class Filled:
 
 def test_a_measurement_that_is_resumed_needs_no_space_for_the_fills_and_runs_that_are_there(tmp_path):
     small, large = configurations_of(trial(workload="get", fill=[1000, 50_000]))
-    assert disk_needed([], Filled(tmp_path / "none")) == 0
+    assert disk_needed([], Filled(tmp_path / "none"), 7) == 7
     some, all_of_them = Filled(tmp_path / "some", 50_000), Filled(tmp_path / "all", 1000, 50_000)
-    assert disk_needed([small, large, small], all_of_them) == large.disk_bytes
-    assert disk_needed([small, large, small], some) == large.disk_bytes + fill_bytes(small.fill)
-    assert disk_needed([small], some) == small.disk_bytes + fill_bytes(small.fill)
+    assert disk_needed([small, large, small], all_of_them, 7) == 7
+    assert disk_needed([small, large, small], some, 7) == 7 + fill_bytes(small.fill)
+    assert disk_needed([small], some, 0) == fill_bytes(small.fill)
+
+
+def test_a_host_needs_no_space_for_the_fills_that_lie_there(tmp_path, monkeypatch):
+    there, missing = configurations_of(trial(workload="get", fill=[1000, 2000]))
+    station = Station(SimpleNamespace(work=tmp_path), None, Filled(tmp_path, 1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=fill_bytes(there.fill) - 1))
+    station.check_disk([there], 0)
+    with pytest.raises(KvstudyError, match="not enough disk"):
+        station.check_disk([there, missing], 0)
 
 
 def test_a_store_that_is_written_in_each_run_is_no_fill_that_is_kept(tmp_path):
     subject = {"command": ["serve", "{port}"]}
     (one,) = configurations_of(trial(workload="get", fill=1000, subject=subject))
-    assert disk_needed([one], Filled(tmp_path)) == one.disk_bytes > 0
+    assert disk_needed([one], Filled(tmp_path), one.disk_bytes) == one.disk_bytes > 0
