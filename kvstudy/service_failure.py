@@ -10,7 +10,7 @@ INTERRUPTED = "failed: interrupted"
 # Over a network it is said of which host: ``host a: service died …``.
 _FAILED = r"failed: (?:host \S+: )?"
 _NEVER_STARTED = r"cannot (be started|be given its file|have its port|be limited to its memory)"
-_NOT_WRITTEN = "fill lost records|(fill|head start) was not over in time"
+_NOT_WRITTEN = "fill lost records|(fill|head start) was not (over in time|acknowledged)"
 _OF_SERVICE = re.compile(
     rf"{_FAILED}(service (?!{_NEVER_STARTED})|{_NOT_WRITTEN}|filled store did not come|"
     r"restored store did not come|records cannot be counted|"

@@ -9,6 +9,7 @@ data/work/fills/<digest>/filled.json   written last: without it, or cut, the fil
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -30,6 +31,8 @@ FILL_THREADS = 2
 LEAST_S, RECORDS_PER_S_MIN = 60, 2000  # so long a fill may take, and longer by so much
 RECORDS_AT_REST_PER_S = 100_000  # that compaction merges at least, once nothing is written any more
 FILLED = "filled.json"
+# As workloads/fill.lua says it: of the service, and of no mistake in the script.
+_NOT_ACKNOWLEDGED = re.compile(rf"/{re.escape(FILL)}: .*: fill: (.+)")
 PIECE_BYTES = 128 << 10  # of a table's data, as SSTableWriter writes it
 
 
@@ -196,7 +199,12 @@ def write_records(
             subject.check_alive(phase)
     finally:
         code = generator.stop(timeout_s=2)
-    check_exit("loadgen", code, log)
+    try:
+        check_exit("loadgen", code, log)
+    except RunFailed as error:
+        if said := _NOT_ACKNOWLEDGED.search(error.message):
+            raise RunFailed(f"{phase} was not acknowledged: {said[1]}") from error
+        raise
     if time.monotonic() - begun >= length_s:  # else the script has ended it when all were acknowledged
         raise RunFailed(
             f"{phase} was not over in time: writes={writes} time={length_s}s",
