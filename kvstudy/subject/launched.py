@@ -26,6 +26,8 @@ READY_STEP_S = 0.01
 STDOUT_LINES_KEPT = 50
 SEARCHED_BYTES = 16 << 20  # at once, of a log that may be of any length
 LAST_BYTES = 64 << 10
+# Of a log that is longer its beginning stays, and its end.
+LOG_MAX_BYTES, LOG_BEGIN_BYTES = 256 << 20, 64 << 20
 # Said by the JVM after its reason, which is all that it said before.
 REFUSED_BY_JVM = "Error: Could not create the Java Virtual Machine"
 
@@ -60,6 +62,7 @@ class Launched:
         self._said: deque[str] = deque(maxlen=STDOUT_LINES_KEPT)
         self._log, self._log_begin = log, _size(log)  # before it may stand what another one said
         self._searched_until = self._log_begin
+        self._cut_out = 0
         self._ready_line = ready_line
         self._group = _group_of(memory_bytes)
         try:
@@ -78,6 +81,7 @@ class Launched:
 
         def has_begun_or_ended() -> bool:
             nonlocal url
+            self._bound_log()
             ended = self._process.exit_code is not None  # asked first: what it said before its end counts
             if ended and ready_line:
                 self._reader.join(timeout=1)
@@ -144,6 +148,7 @@ class Launched:
 
     def check_alive(self, doing: str) -> None:
         """RunFailed when it has ended by itself."""
+        self._bound_log()
         code = self._process.exit_code
         if code is not None:
             raise RunFailed(
@@ -192,15 +197,30 @@ class Launched:
         self._searched_until += max(0, len(found) - len(wanted) + 1)
         return False
 
+    def _bound_log(self) -> None:
+        """Who writes without end does not fill the disk: its next line follows what is kept, since it was
+        given the log to append to."""
+        begin = self._log_begin + LOG_BEGIN_BYTES
+        if (size := _size(self._log)) - self._log_begin <= LOG_MAX_BYTES:
+            return
+        end = self._end_of_log(begin)
+        self._cut_out += size - begin - len(end)
+        with suppress(OSError):
+            os.truncate(self._log, begin)
+            with self._log.open("ab") as log:
+                log.write(b"\nkvstudy: log too long: bytes cut out here: %d\n%s" % (self._cut_out, end))
+        self._searched_until = min(self._searched_until, begin)
+
     def _last_lines(self) -> list[str]:
         """Of its log, those that say something: frames of a stack trace do not."""
-        try:
-            with self._log.open("rb") as log:
-                log.seek(max(self._log_begin, _size(self._log) - LAST_BYTES))
-                text = log.read(LAST_BYTES).decode(errors="replace")
-        except OSError:
-            return []
+        text = self._end_of_log(self._log_begin).decode(errors="replace")
         return [line.strip() for line in text.splitlines() if line.strip() and not re.match(r"\s+at ", line)]
+
+    def _end_of_log(self, begin: int) -> bytes:
+        with suppress(OSError), self._log.open("rb") as log:
+            log.seek(max(begin, _size(self._log) - LAST_BYTES))
+            return log.read(LAST_BYTES)
+        return b""
 
     def last_words(self) -> str:
         """The last line of its log that says something; of a JVM that refused to start its reason."""

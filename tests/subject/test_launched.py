@@ -1,6 +1,7 @@
 """A process that is to become ready: every way in which it can fail to become or to stay so."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -49,6 +50,32 @@ def test_a_log_of_any_length_is_looked_through_once_and_its_last_words_are_read_
         assert sum(not service.has_said("serving on") for _ in range(100)) in range(9, 100)
         assert service.has_said("serving on") and not any(service.has_said("none") for _ in range(100))
         assert service.last_words() == "last words"
+    finally:
+        service.stop()
+
+
+def test_a_log_without_end_keeps_its_beginning_and_its_end_and_says_what_is_cut_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("kvstudy.subject.launched.LOG_MAX_BYTES", 100_000)
+    monkeypatch.setattr("kvstudy.subject.launched.LOG_BEGIN_BYTES", 1_000)
+    monkeypatch.setattr("kvstudy.subject.launched.LAST_BYTES", 1_000)
+    log = tmp_path / "log"
+    log.write_text("of the one before\n")
+    service = launched(
+        "import sys; print('ready: http://127.0.0.1:1', flush=True)\n"
+        "for number in range(20_000): sys.stderr.write(f'{number:99}\\n')\n"
+        "sys.stderr.flush(); sys.stdin.read(); import time; time.sleep(60)",
+        log,
+    )
+
+    def is_whole() -> bool:
+        service.check_alive("test")
+        return service.last_words() == "19999"
+
+    try:
+        assert wait_until(is_whole, 60, step_s=0.001)
+        text = log.read_text()
+        assert text.startswith("of the one before\n" + " " * 98 + "0\n") and len(text) < 200_000
+        assert re.findall("^kvstudy: log too long: bytes cut out here: [0-9]+$", text, re.MULTILINE)
     finally:
         service.stop()
 
