@@ -20,14 +20,13 @@ import click
 from click.core import ParameterSource
 
 from kvstudy import __version__
-from kvstudy.errors import InputError, KvstudyError, no_folder, what_to_do
+from kvstudy.errors import LITTLE_ROOM, InputError, KvstudyError, no_folder, what_to_do
 from kvstudy.project import project_root, raw_root, reference_root, study_root, tidy_root
 from kvstudy.units import counted, format_duration, parse_duration_s
 
 PRESET_HELP = (
     "Which preset of the files: quick, full, smoke or reference (default: quick where a file has it)."
 )
-LITTLE_ROOM = 1 << 20  # bytes: a disk that has less is full
 EXPERIMENT_FILES = click.argument(
     "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )

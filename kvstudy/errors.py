@@ -19,6 +19,7 @@ import errno
 import os
 from pathlib import Path
 
+LITTLE_ROOM = 1 << 20  # bytes: a disk that has less is full
 _SHOWN = 80  # letters of a value
 
 

@@ -1,11 +1,12 @@
 """Whether a run that did not complete failed by the service's own doing, told by its outcome.
 
 Such a run is an outcome of the service: for a comparison (analyse/validity.py) as for a search
-(plan/objective.py). What kept it from being started at all is not.
+(plan/objective.py). What kept it from being started at all is not, nor is a disk without room.
 """
 
 import re
 
+NO_ROOM = "no space left on device"  # as the system says it, and so the service
 INTERRUPTED = "failed: interrupted"
 # Over a network it is said of which host: ``host a: service died …``.
 _FAILED = r"failed: (?:host \S+: )?"
@@ -26,13 +27,18 @@ _BEFORE_LOAD = re.compile(
 
 def is_of_service(outcome: str) -> bool:
     """``outcome``: run.json's."""
-    return _OF_SERVICE.match(outcome) is not None
+    return _OF_SERVICE.match(outcome) is not None and not is_for_want_of_room(outcome)
 
 
 def is_under_load(outcome: str) -> bool:
     """Of these, one that says something about the rate: nothing was asked yet of a service that did not get
     so far, or was gone before, at an address where nobody starts it anew."""
     return is_of_service(outcome) and not _BEFORE_LOAD.match(outcome)
+
+
+def is_for_want_of_room(message: str) -> bool:
+    """``message``: of the error, or an outcome."""
+    return NO_ROOM in message.lower()
 
 
 def was_never_started(message: str) -> bool:

@@ -17,7 +17,7 @@ from kvstudy.measure import awake, limits, machine, quiet
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.fill import Fills, disk_needed
 from kvstudy.measure.pinning import Pinning, pinning
-from kvstudy.measure.preconditions import check_disk, check_port
+from kvstudy.measure.preconditions import check_disk, check_port, full_disk
 from kvstudy.plan.run_plan import Configuration
 
 
@@ -34,6 +34,10 @@ class BaseStation:
 
     def check_disk(self, configurations: list[Configuration], stores_bytes: int, *told: str) -> None:
         check_disk(self._here.work, disk_needed(configurations, self._fills, stores_bytes), *told)
+
+    def full_disk(self) -> Path | None:
+        """Of the run's."""
+        return full_disk(*filter(None, (self._folder, self._store)))
 
     def check_port(self, port: int) -> None:
         check_port(port, self._here.address)

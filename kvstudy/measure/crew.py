@@ -16,9 +16,11 @@ from kvstudy.measure.awake import Wanted
 from kvstudy.measure.fill import Fills
 from kvstudy.measure.limits import Needs
 from kvstudy.measure.pinning import Pinning
+from kvstudy.measure.preconditions import full_disk
 from kvstudy.measure.station import Station
 from kvstudy.plan.comparison import Launch
 from kvstudy.plan.run_plan import Configuration, PlannedRun
+from kvstudy.service_failure import NO_ROOM, is_for_want_of_room
 
 SHARED = "service and generator share it: another host with the role generator would load it from outside"
 
@@ -172,6 +174,23 @@ class Crew:
         if self.is_one_host and away:
             notes.append((self.service.host.name, SHARED))
         return [f"host {name}: {note}" for name, note in notes]
+
+    def with_full_disk(self, message: str, here: Path) -> str:
+        """``message`` of what failed, behind the disk that has no room left: for want of that it may have.
+        Asked before anything is dropped. ``here``: the run's folder."""
+        names_no_place = message.lower() == NO_ROOM
+        if is_for_want_of_room(message) and not names_no_place:
+            return message
+        found = {"": full_disk(here)}
+        for one in self.members:
+            with suppress(KvstudyError):
+                found[one.host.name] = one.station.full_disk()
+        for host, place in found.items():
+            if place:
+                words = [f"host {host}"] if host else []
+                words += [NO_ROOM, str(place)] + ([] if names_no_place else [message])
+                return ": ".join(words)
+        return message
 
     def end(self, here: Path) -> str | None:
         """Of the run, on all hosts; why not all of its files are here."""

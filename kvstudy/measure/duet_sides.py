@@ -19,7 +19,7 @@ from kvstudy.measure.preconditions import check_port
 from kvstudy.plan.comparison import SIDES, Comparison, Launch
 from kvstudy.plan.run_plan import Configuration, fill_identity
 from kvstudy.record.duet import side_file
-from kvstudy.service_failure import was_never_started
+from kvstudy.service_failure import is_for_want_of_room, was_never_started
 from kvstudy.subject.evidence.jvm import memory_needed_bytes
 from kvstudy.subject.protocol import LOOPBACK, LiveSubject, Place
 from kvstudy.units import format_bytes
@@ -152,11 +152,11 @@ def launch_sides(
 @contextmanager
 def record_fault(end: End) -> Iterator[None]:
     """What fails within is that side's doing: launches that only the slow one of two survives would flatter
-    it. Not what kept it from being started at all, as a port that another program took."""
+    it. Not what kept it from being started at all, as a port that another program took, nor a full disk."""
     try:
         yield
     except RunFailed as error:
-        if not was_never_started(error.message):
+        if not (was_never_started(error.message) or is_for_want_of_room(error.message)):
             end.fault = error.message
         raise
 

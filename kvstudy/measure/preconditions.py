@@ -6,7 +6,7 @@ import shutil
 import socket
 from pathlib import Path
 
-from kvstudy.errors import InputError, KvstudyError
+from kvstudy.errors import LITTLE_ROOM, InputError, KvstudyError
 from kvstudy.subject.protocol import LOOPBACK
 from kvstudy.units import format_bytes
 
@@ -22,6 +22,15 @@ def check_disk(folder: Path, needed_bytes: int, hint: str = LESS_DISK, what: str
             f"at {folder}",
             hint,
         )
+
+
+def full_disk(*places: Path) -> Path | None:
+    """The first of these folders, there or to be made, whose disk has no room left."""
+    for place in places:
+        there = next(one for one in (place, *place.parents) if one.exists())
+        if shutil.disk_usage(there).free < LITTLE_ROOM:
+            return there
+    return None
 
 
 def check_port(port: int, address: str = LOOPBACK, what: str = "") -> None:

@@ -83,10 +83,9 @@ class Run:
                 self._service.check_unchanged()
         except KeyboardInterrupt:
             outcome, interrupted = f"{INTERRUPTED} during {self._phase}", True
-        except KvstudyError as error:
-            outcome = f"failed: {error.message}"
-        except OSError as error:
-            outcome = f"failed: {in_words(error)}"
+        except (KvstudyError, OSError) as error:
+            message = in_words(error) if isinstance(error, OSError) else error.message
+            outcome = f"failed: {self._crew.with_full_disk(message, folder.path('x').parent)}"
         except Exception as error:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():

@@ -1,6 +1,8 @@
 """What comes from the hosts of a run when it ends, under which name, and what is said of a host that is lost
 then."""
 
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from kvstudy.errors import HostLost
 from kvstudy.measure.crew import SHARED, Crew, Member
 from kvstudy.measure.limits import Needs
+from kvstudy.service_failure import is_of_service
 
 
 class Away:
@@ -136,6 +139,28 @@ def test_the_hosts_of_a_run_have_to_be_quiet_and_not_the_machine_where_it_was_ty
     assert Crew(service, (generator,)).disturbed_now() == "host a: foreign_cpu_share_mean 0.40 over 0.05"
     assert Crew(lost, (generator,)).disturbed_now() is None  # the run will say so
     assert Crew(here, (generator,)).disturbed_now() is None
+
+
+def test_a_disk_without_room_is_said_before_what_failed_for_want_of_it(tmp_path, member, monkeypatch):
+    died = "service died during measure: exit 1: it said nothing"
+    there, other, lost = (member(name, []) for name in "abc")
+    there.station.full_disk = other.station.full_disk = lambda: None
+
+    def gone():
+        raise HostLost("host c is lost: its worker ended")
+
+    lost.station.full_disk = gone
+    crew = Crew(there, (other, lost))
+    assert crew.with_full_disk(died, tmp_path / "run") == died
+    other.station.full_disk = lambda: Path("/data/stores")
+    told = crew.with_full_disk(died, tmp_path / "run")
+    assert told == f"host b: no space left on device: /data/stores: {died}"
+    assert not is_of_service(f"failed: {told}") and is_of_service(f"failed: {died}")
+    assert crew.with_full_disk(told, tmp_path / "run") == told
+    other.station.full_disk = lambda: None
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert crew.with_full_disk(died, tmp_path / "run") == f"no space left on device: {tmp_path}: {died}"
+    assert crew.with_full_disk("no space left on device", tmp_path) == f"no space left on device: {tmp_path}"
 
 
 def test_space_port_and_limits_are_looked_at_on_the_hosts(member):
