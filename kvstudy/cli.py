@@ -774,6 +774,7 @@ def new(
     """Write an experiment for a service of your own, experiments/NAME.yaml, and try it once.
 
     Give what starts it, --command, or where it runs already, --url."""
+    from kvstudy.hosts.session import AlreadyMeasuring
     from kvstudy.measure.new import try_service, write
 
     _refuse_together("url", "ready")
@@ -785,7 +786,8 @@ def new(
         for line in try_service(file, project_root(), get):
             click.echo(line)
     except KvstudyError as error:
-        hint = f"{error.hint}; {stays}" if error.hint else stays
+        remedy = "then the same command with --replace" if isinstance(error, AlreadyMeasuring) else stays
+        hint = f"{error.hint}; {remedy}" if error.hint else remedy
         raise type(error)(f"{error.message}: in the trial of {file.name}", hint) from error
     except KeyboardInterrupt:
         click.echo(stays, err=True)

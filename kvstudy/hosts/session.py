@@ -151,7 +151,7 @@ class Session:
 
 def _is_running(pid: int | str) -> AlreadyMeasuring:
     return AlreadyMeasuring(
-        f"another measurement is running: pid={pid}",
+        f"another kvstudy measures or builds in this folder: pid={pid}",
         "wait for it, or stop it with Ctrl-C: two at a time would measure each other",
     )
 

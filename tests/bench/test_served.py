@@ -35,7 +35,7 @@ def test_a_service_is_filled_and_loaded_and_nothing_is_left_of_it(project, serve
         assert service.count_records() == 500
         found = bench.loaded(service, "random_get", 500, 2, seconds=0.5, warm_up=0.2, rate=200)
         assert found["counts"]["measured"] > 0
-        with pytest.raises(KvstudyError, match="another measurement is running"):
+        with pytest.raises(KvstudyError, match="another kvstudy measures or builds in this folder"):
             served.Bench("other").__enter__()
         with pytest.raises(KvstudyError, match="unexpected answers: random_get"):
             bench.loaded(service, "random_get", 5_000, 2, seconds=0.5)

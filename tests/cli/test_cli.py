@@ -543,6 +543,17 @@ def test_who_interrupts_the_trial_of_a_new_service_is_told_that_its_file_stays(p
     assert (project / "experiments" / "shop.yaml").is_file()
 
 
+def test_who_tries_a_new_service_while_something_is_built_is_told_no_fault_of_its_file(project):
+    with Session(work_root(project)):
+        answer = kvstudy("new", "shop", "--command", "sleep {port}", root=project)
+    assert answer.returncode == 1 and (project / "experiments" / "shop.yaml").is_file()
+    assert answer.stderr == (
+        f"kvstudy: another kvstudy measures or builds in this folder: pid={os.getpid()}: in the trial of "
+        "shop.yaml\n  wait for it, or stop it with Ctrl-C: two at a time would measure each other; then the "
+        "same command with --replace\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
@@ -671,4 +682,6 @@ def test_a_cluster_is_neither_put_up_nor_taken_down_while_something_is_measured(
         noted.write_text("{}")
         answer = kvstudy("hosts", command, "hosts.yaml", root=project)
     assert answer.returncode == 1 and noted.exists()
-    assert answer.stderr.startswith(f"kvstudy: another measurement is running: pid={os.getpid()}\n")
+    assert answer.stderr.startswith(
+        f"kvstudy: another kvstudy measures or builds in this folder: pid={os.getpid()}\n"
+    )

@@ -222,7 +222,9 @@ def test_session_ends_children_that_are_still_registered(tmp_path):
 def test_second_measurement_is_refused_while_the_first_lives(tmp_path):
     with Session(tmp_path):
         with (
-            pytest.raises(KvstudyError, match=f"another measurement is running: pid={os.getpid()}"),
+            pytest.raises(
+                KvstudyError, match=f"another kvstudy measures or builds in this folder: pid={os.getpid()}"
+            ),
             Session(tmp_path),
         ):
             pass
@@ -244,7 +246,10 @@ def test_of_two_that_begin_while_a_thirds_orphans_are_being_ended_one_measures(t
         try:
             assert is_ending.wait(20)
             with (
-                pytest.raises(KvstudyError, match=f"another measurement is running: pid={os.getpid()}"),
+                pytest.raises(
+                    KvstudyError,
+                    match=f"another kvstudy measures or builds in this folder: pid={os.getpid()}",
+                ),
                 Session(tmp_path),
             ):
                 pass

@@ -146,11 +146,11 @@ def test_only_a_build_that_has_something_to_do_waits_for_no_measurement_to_go_on
 
     @contextmanager
     def alone():
-        raise KvstudyError("another measurement is running: pid=1")
+        raise KvstudyError("another kvstudy measures or builds in this folder: pid=1")
         yield
 
     monkeypatch.setenv("PATH", "/nowhere")
     builder.build(tree, alone)
     os.utime(tree / "service/src/Main.java", (3000, 3000))
-    with pytest.raises(KvstudyError, match="another measurement is running"):
+    with pytest.raises(KvstudyError, match="another kvstudy measures or builds in this folder"):
         builder.build(tree, alone)

@@ -348,7 +348,7 @@ def test_second_measurement_beside_the_first_is_refused(project):
     assert wait_until(session.exists, 60)
     try:
         code, _, err = project.finished(project.kvstudy("run", project.experiment()))
-        assert code == 1 and f"another measurement is running: pid={first.pid}" in err
+        assert code == 1 and f"another kvstudy measures or builds in this folder: pid={first.pid}" in err
     finally:
         first.send_signal(signal.SIGINT)
         project.finished(first)
