@@ -38,6 +38,7 @@ from kvstudy.subject.protocol import LOOPBACK, Evidence, Place
 PROBE_TIMEOUT_S = 1.0
 OF_ANY_JVM = "JAVA_TOOL_OPTIONS"  # those that every JVM takes, also one that a script starts
 ENDED_WELL = "service ended before it was ready: exit=0"
+ANOTHER_STOP = ": give another signal, or more time, in stop"
 IN_THE_FOREGROUND = "give the command the option that keeps it in the foreground"
 DIGESTED_MAX_BYTES = 256 << 20  # of a larger file its size and time
 CODE = (
@@ -380,6 +381,7 @@ class LiveCommand:
                 self._fault += (
                     f": its process {self._launched.outlived_by[0]} outlived the one that was started"
                 )
+            self._fault += ANOTHER_STOP
         elif code not in expected:
             self._fault = (
                 self._launched.want_of_memory("before it had stopped")

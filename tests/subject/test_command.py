@@ -245,7 +245,9 @@ def test_a_line_that_a_command_keeps_back_is_told_from_a_port_that_it_does_not_s
 
 def test_a_command_that_ignores_its_signal_is_killed_and_that_is_said(place):
     live = command(place, "ignores-term", stop={"time": "500ms"}).launch(place)
-    assert live.stop() == "service ignored SIGTERM for 0.5 s and was killed"
+    assert live.stop() == (
+        "service ignored SIGTERM for 0.5 s and was killed: give another signal, or more time, in stop"
+    )
 
 
 def test_another_signal_and_other_exit_codes_may_be_orderly(place):
