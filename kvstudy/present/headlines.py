@@ -36,6 +36,7 @@ from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.tail import NO_EVENT
 from kvstudy.present import claim_text, claims, growth, peers, words
 from kvstudy.present.cards import BAD, BARS_MAX, GOOD, NOT_MEASURED, OPEN, PLAIN, Bar, Card, Shown, valid
+from kvstudy.present.findings import describe_unanswered
 from kvstudy.present.notebook import published_reports
 from kvstudy.project import project_root
 
@@ -754,8 +755,7 @@ def _silent(answer: Answer | None):
     """Of a question that was measured, and none of whose runs counts."""
     if answer is None:
         return None
-    failed = words.several([f"{check} ({count})" for check, count in answer.failed])
-    return _CardContent(f"{CANNOT_TELL.capitalize()}: {answer.why or failed or 'too few runs count'}.")
+    return _CardContent(f"{_begun(describe_unanswered(answer))}.")
 
 
 CARDS = (

@@ -101,6 +101,14 @@ def test_of_profiles_of_two_windows_the_card_cannot_tell():
     assert answer.startswith("Cannot tell: profiled runs of 2 configurations")
 
 
+def test_where_no_run_counts_the_answer_says_so_before_the_checks_that_failed():
+    found = sample_tables(profiled=False, rates=(1000.0,), connections=(4,), workloads=("get",))
+    found = failed(found, found.runs["run_id"])
+    card = headlines.of_experiment(found)["03-percentiles"]
+    failures = f"no_foreign_load ({len(found.runs)})"
+    assert card.answer == f"Cannot tell: none of its runs counts; checks failed: {failures}."
+
+
 def test_a_rate_that_was_the_highest_offered_is_no_limit():
     found = keep(sample_tables(repeats=5, profiled=False), lambda run: run.offered_rate_rps < 5000)
     card = of_page(found, "04-capacity")

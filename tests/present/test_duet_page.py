@@ -135,6 +135,14 @@ def test_two_launches_give_no_number_but_say_why(make):
     assert "Nothing to draw" in drawn.ratios(shown).layout.title.text
 
 
+def test_of_a_duet_without_a_launch_that_counts_charts_name_the_command_that_measures_it(make):
+    make(1, experiment="shop", machine={"load_during": {"foreign_cpu_share_mean": 0.72}})
+    shown = duets.chosen()
+    assert shown.duet.counted == 0
+    for figure in (drawn.ratios(shown), drawn.rounds(shown)):
+        assert "kvstudy compare experiments/shop.yaml" in figure.layout.title.subtitle.text
+
+
 def test_a_profiled_launch_is_none_that_might_have_counted(make):
     make(1), make(2), make(3, profile={"event": "cpu"})
     assert "2 of 2 launches count, 6 are needed" in duets.answer(duets.chosen()).data

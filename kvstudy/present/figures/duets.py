@@ -46,8 +46,7 @@ def ratios(shown: Shown | None) -> go.Figure:
     if shown is None or not any(one.launches >= FIRST_LOOK for one in shown.duet.results):
         return nothing(
             "no duet has launches enough",
-            f"{FIRST_LOOK} launches are the fewest, of 20 to 40 seconds each: "
-            f"kvstudy compare experiments/{shown.duet.experiment if shown else 'handler'}.yaml",
+            f"{FIRST_LOOK} launches are the fewest: {_command(shown)}",
         )
     duet, rows = shown.duet, _rows(shown.duet)
     figure = go.Figure()
@@ -67,6 +66,11 @@ def ratios(shown: Shown | None) -> go.Figure:
         f"Ratio over {most} launches {_INTERVAL} Grey band: within {100 * rows[0].same_within:g} %. {_ERRORS}"
     )
     return titled(figure, "Each measure: one side over the other", duets.sentence(duet), drawn)
+
+
+def _command(shown: Shown | None) -> str:
+    """That measures what is missing: the same experiment, or one that everybody has."""
+    return f"kvstudy compare experiments/{shown.duet.experiment if shown else 'handler'}.yaml"
 
 
 def every(shown: Shown | None) -> go.Figure:
@@ -159,7 +163,7 @@ def rounds(shown: Shown | None) -> go.Figure:
         [] if shown is None else [one for one in shown.duet.results if one.measure in _COLUMNS][:PANELS_MAX]
     )
     if not panels:
-        return nothing("no duet has slice pairs to draw", "kvstudy compare experiments/handler.yaml")
+        return nothing("no duet has slice pairs to draw", _command(shown))
     duet, tables = shown.duet, shown.duet.tables
     order = duet.counted_runs
     number = {run_id: place for place, run_id in enumerate(order, start=1)}
