@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -139,6 +140,15 @@ def test_a_legend_shows_the_end_of_a_long_name_beside_the_chart_and_not_over_it(
         shown = boxes(chromium, ".legendtext")
         assert len(shown) == 3 and all(box["right"] <= chart["right"] for box in shown), width
         assert all(axis["bottom"] <= box["top"] and box["bottom"] <= chart["bottom"] for box in shown), width
+
+
+def test_a_page_that_was_copied_without_its_assets_says_so_and_no_other_does(page, chromium, tmp_path):
+    made, alone = page(("text/markdown", "Told.")), tmp_path / "elsewhere" / "page.html"
+    alone.parent.mkdir()
+    shutil.copyfile(made, alone)
+    for path, is_told in ((made, False), (alone, True)):
+        opened(chromium, path, SCREEN[0])
+        assert chromium.find_element(By.CSS_SELECTOR, ".alone").is_displayed() == is_told, path
 
 
 def test_ticks_that_have_no_room_are_hidden_and_round_ones_stay(page, chromium):
