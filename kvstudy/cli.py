@@ -267,6 +267,13 @@ def run(
             stopped.append(one.experiment.name)
             continue
         click.echo(result.summary())
+        if result.disturbed:
+            click.echo(
+                f"other programs, or the machine's host, disturbed {result.disturbed} of "
+                f"{counted(result.planned, 'run')}\n"
+                "  when it is quiet: the same command with --resume --retries 1 --patience 30m",
+                err=True,
+            )
         if result.failed:
             click.echo(
                 f"kvstudy: {one.experiment.name}: runs failed: {len(result.failed)} of "

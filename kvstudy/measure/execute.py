@@ -60,7 +60,7 @@ class Result:
     sealed as failed; ``interrupted``: those under way at Ctrl-C, sealed as failed too; ``found``: of a
     search, one line per configuration; ``again``: how many were measured once more because the machine was
     disturbed; ``invalid``: by run id of the completed ones, the checks that it failed (not of a search, whose
-    trials answer for themselves)."""
+    trials answer for themselves); ``disturbed``: runs whose newest try others disturbed."""
 
     experiment: str
     planned: int
@@ -71,6 +71,7 @@ class Result:
     found: list[str] = field(default_factory=list)
     again: int = 0
     invalid: dict[str, dict[str, str]] = field(default_factory=dict)
+    disturbed: int = 0
 
     def measured(self, run: Run) -> SealedRun:
         """Sealed. One that is interrupted is noted; its KeyboardInterrupt goes on."""
@@ -249,6 +250,7 @@ def execute(
         except KeyboardInterrupt:
             print(f"{result.summary()}; {goes_on_by} goes on from here", file=sys.stderr)
             raise
+    result.disturbed = 0 if experiment.search else len(_disturbed(whole, result))
     return result
 
 

@@ -168,6 +168,10 @@ def test_a_run_disturbed_by_another_program_is_measured_again_and_both_are_kept(
         r"trial: 2 runs: 2 sealed, \d invalid \(.*no_foreign_load \d.*\), 1 of them again\n", out
     ), err
     assert "repeat 1: completed, but invalid: " in err
+    assert err.endswith(
+        "disturbed 1 of 1 run\n"
+        "  when it is quiet: the same command with --resume --retries 1 --patience 30m\n"
+    )
     assert (
         "1 of 1 runs were disturbed and are measured again (1 of at most 1 times); the first: "
         "foreign_cpu_share_mean"
