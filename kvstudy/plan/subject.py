@@ -269,8 +269,8 @@ class SubjectSpec(Part):
             raise Impossible(
                 "command",
                 "{port} is missing: the command must be told the port to serve on\n"
-                "write {port} where its port stands, in quotes; in a file of its own, name that file "
-                "in files",
+                "write {port} where its port stands, in quotes; where that is a file of its own, name it in "
+                "files, as experiments/peers.yaml does",
             )
         if self.fill == "directory" and not self.files and not any("{dir}" in word for word in words):
             raise Impossible(
