@@ -14,7 +14,7 @@ from os.path import expanduser, isfile  # Path's raises where nobody has that ho
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.factors import OneOrMore, Part
@@ -23,7 +23,9 @@ from kvstudy.plan.refusal import Impossible, read_yaml, refusal
 Role = Literal["service", "generator"]
 
 
-def _cores(value: str | int) -> str:
+def _cores(value: object) -> str:
+    if not isinstance(value, str | int):
+        raise ValueError(f"not cores: {value!r}; a list needs quotes: '2-4,7'")
     cores_in(str(value))
     return str(value)
 
@@ -41,10 +43,15 @@ def cores_in(text: str) -> tuple[int, ...]:
 
 
 def _on_hosts(value: str) -> str:
-    """A path there, where whoever reads it may stand anywhere; or a program's name."""
-    if "/" in value and not value.startswith(("/", "~/")):
+    """A path there, where whoever reads it may stand anywhere."""
+    if not value.startswith(("/", "~/")):
         raise ValueError(f"not from the root of the hosts, nor from a home: {value!r}; write /… or ~/…")
     return value
+
+
+def _program(value: str) -> str:
+    """The same, or a name."""
+    return _on_hosts(value) if "/" in value else value
 
 
 def _file_here(value: str) -> str:
@@ -66,7 +73,7 @@ class Ssh(Part):
     user: str | None = None
     key: Annotated[str, AfterValidator(_file_here)] | None = None
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    python: Annotated[str, AfterValidator(_on_hosts)] = "python3"
+    python: Annotated[str, AfterValidator(_program)] = "python3"
     options: list[str] = []
 
 
@@ -75,7 +82,7 @@ class HostEntry(Part):
 
     address: str
     roles: Annotated[list[Role], OneOrMore]
-    cores: Annotated[str | int, AfterValidator(_cores)] | None = None
+    cores: Annotated[str, BeforeValidator(_cores)] | None = None
 
     @property
     def core_numbers(self) -> tuple[int, ...] | None:

@@ -271,7 +271,7 @@ def _keys_of_mapping(model: type[BaseModel], path: KeyPath) -> list[str]:
     field = model.model_fields.get(str(path[-1])) if path else None
     inner = (field.annotation, *typing.get_args(field.annotation)) if field else ()
     keys = [typing.get_args(one)[0] for one in inner if typing.get_origin(one) is dict]
-    return [name for key in keys for name in typing.get_args(key)]
+    return [name for key in keys for name in typing.get_args(key) if isinstance(name, str)]
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
