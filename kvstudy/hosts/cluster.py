@@ -55,6 +55,8 @@ def up(file: HostsFile, work: Path, registered: Callable[[int, bool], None] | No
     if (found := _noted(work)) and _lives(found):
         where = found["scheduler"] or f"not whole yet: pid={found['pid']}"
         raise KvstudyError(f"cluster is up already: {where}", "kvstudy hosts down takes it down")
+    if found:  # who had put it up was killed
+        _take_down(file, found)
     shutil.rmtree(folder, ignore_errors=True)
     _dask().write_certificates(folder)
     facts = {
@@ -78,7 +80,7 @@ def up(file: HostsFile, work: Path, registered: Callable[[int, bool], None] | No
                 list(threads.map(lambda one: _wait_for_worker(one, facts), remotes(file)))
         except BaseException:
             _take_down(file, facts)
-            (folder / NOTED).unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
             raise
     return facts
 
@@ -264,13 +266,13 @@ def _start_scheduler(
 
 def _worker(remote: Remote, folder: Path, facts: dict) -> int:
     """Its pid there. First the folder is claimed. The certificates go through ssh's own pipe, never on a
-    command line."""
+    command line; where there is no room for them nothing of them stays."""
     entry, there = remote.file.hosts[remote.name], _folder_of(remote, facts)
     pems = "".join(f"==== {name}\n{(folder / name).read_text()}" for name in PEM)
     words = (
         f"{remote.python} -m {host_folder.__name__} claim {remote.folder} || exit $?; "
         f'umask 077; mkdir -p {there} && cd {there} && awk \'/^==== /{{file=$2; printf "" > file; '
-        "next} {print > file}' && "
+        f"next}} {{print > file}}' || {{ {_removal(remote, there)}; exit 1; }}; "
         f"{{ nohup setsid {remote.python} -m {MODULE} worker {facts['scheduler']} --name {remote.name} "
         f"--address {entry.address} "
         f"--roles {','.join(entry.roles)} --folder {remote.folder} --tls {there} </dev/null "
@@ -287,6 +289,11 @@ def _worker(remote: Remote, folder: Path, facts: dict) -> int:
             "kvstudy hosts check says what is missing",
         )
     return int(pid)
+
+
+def _removal(remote: Remote, there: str) -> str:
+    """Words; the last cluster takes the folder of all with it."""
+    return f"rm -rf {there}; rmdir {remote.folder}/cluster 2>/dev/null"
 
 
 def _folder_of(remote: Remote, facts: dict) -> str:
@@ -309,7 +316,7 @@ def _wait_for_worker(remote: Remote, facts: dict) -> None:
     )
     if done.returncode != 0:
         raise KvstudyError(
-            f"worker did not start: host {remote.name}: {done.stdout.strip()[:300]}",
+            f"worker did not start: host {remote.name}: {done.stdout.strip()[:300] or 'it says nothing'}",
             "kvstudy hosts check says what is missing",
         )
 
@@ -343,8 +350,8 @@ def _take_down(file: HostsFile, facts: dict) -> list[str]:
                 f"{is_ours} && kill {pid} && kill -CONT {pid}; "
                 f"for i in $(seq 100); do {is_ours} || break; sleep 0.1; done; "
                 f"{is_ours} && kill -9 {pid}; "
-                f"test -e {remote.folder}/{host_folder.MARKER} && rm -rf {_folder_of(remote, facts)} "
-                f"&& rmdir {remote.folder}/cluster 2>/dev/null; true"
+                f"test -e {remote.folder}/{host_folder.MARKER} && "
+                f"{{ {_removal(remote, _folder_of(remote, facts))}; }}; true"
             )
             return None
         return remote.name

@@ -100,7 +100,44 @@ def test_a_worker_that_was_started_is_ended_when_another_one_cannot_be(tmp_path,
     monkeypatch.setattr(cluster, "_take_down", lambda _file, facts: ended.append(facts["workers"]))
     with pytest.raises(KvstudyError, match="worker cannot be started: host a"):
         cluster.up(HostsFile.load(file), tmp_path / "work")
-    assert ended == [{"b": 77}]
+    assert ended == [{"b": 77}] and not list((tmp_path / "work").iterdir())
+
+
+def test_what_is_left_of_a_cluster_whose_scheduler_was_killed_goes_before_another_is_put_up(
+    tmp_path, file, monkeypatch
+):
+    killed = {"name": "killed", "scheduler": "tls://127.0.0.1:1", "pid": 4_000_000, "started": 0.0}
+    noted = tmp_path / "work" / "cluster" / cluster.NOTED
+    noted.parent.mkdir(parents=True)
+    noted.write_text(json.dumps(killed))
+    ended = []
+
+    def start(*_):
+        assert ended == ["killed"]
+        raise KvstudyError("scheduler did not start")
+
+    dask = SimpleNamespace(write_certificates=lambda folder: folder.mkdir(parents=True))
+    monkeypatch.setattr(cluster, "_dask", lambda: dask)
+    monkeypatch.setattr(cluster, "_start_scheduler", start)
+    monkeypatch.setattr(cluster, "_take_down", lambda _file, facts: ended.append(facts["name"]))
+    with pytest.raises(KvstudyError, match="scheduler did not start"):
+        cluster.up(HostsFile.load(file), tmp_path / "work")
+
+
+def test_of_certificates_that_a_host_has_no_room_for_nothing_stays_there(tmp_path, file):
+    class Full(ThisMachine):
+        def asked(self, words, given=None, timeout_s=0.0):
+            return super().asked(f"ulimit -f 0; {words}", given)
+
+    for name in cluster.PEM:
+        (tmp_path / name).write_text("secret")
+    marker = tmp_path / "perf" / MARKER
+    marker.parent.mkdir()
+    marker.touch()
+    remote = Full("a", "127.0.0.1", HostsFile.load(file))
+    with pytest.raises(KvstudyError, match="worker cannot be started: host a: "):
+        cluster._worker(remote, tmp_path, {"name": "one", "scheduler": "tls://127.0.0.1:1"})
+    assert list(marker.parent.rglob("*")) == [marker]
 
 
 def test_nothing_is_written_to_a_folder_of_somebody_elses_when_a_worker_is_started(tmp_path, file):
@@ -161,6 +198,12 @@ def test_a_scheduler_that_stands_still_at_its_start_is_not_waited_for(tmp_path, 
             cluster._start_scheduler(HostsFile.load(file), tmp_path, None, facts)
     finally:
         psutil.Process(facts["pid"]).kill()
+
+
+def test_a_worker_that_ends_without_a_word_is_named(tmp_path, file):
+    remote = ThisMachine("a", "127.0.0.1", HostsFile.load(file))
+    with pytest.raises(KvstudyError, match="worker did not start: host a: it says nothing"):
+        cluster._wait_for_worker(remote, {"name": "one", "workers": {"a": 4_000_000}})
 
 
 def test_a_worker_that_stands_still_at_its_start_is_not_waited_for(tmp_path, file):
