@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from sample import empty_tables
-from test_capacity import BETWEEN, TO_THE_TOP, together
+from test_capacity import BETWEEN, TO_THE_TOP, searched, together
 
 from kvstudy.analyse import rates
 from kvstudy.plan.objective import Answer
@@ -43,7 +43,17 @@ def test_a_panel_for_each_search_with_its_band_and_its_trials():
     assert figure.data[2].error_y.array is None and figure.data[5].error_y.arrayminus[0] > 0.1, (
         "one rate has a bar"
     )
+    assert figure.layout.xaxis.tickvals is None and list(figure.layout.xaxis2.tickvals) == [28000.0]
     assert "Nothing to draw" in held_by_rate(empty_tables()).layout.title.text
+
+
+def test_the_bar_of_a_single_rate_is_its_interval_wherever_the_dot_of_its_trials_is():
+    one = searched(*[(28000, "sweep", answer, 1.0) for answer in ("held", "held", "missed", "missed")])
+    (shares,) = (rates.held_by_rate(search.trials) for search in searches(one))
+    (row,) = shares.itertuples()
+    trials = held_by_rate(one).data[2]
+    assert trials.y[0] + trials.error_y.array[0] == pytest.approx(row.high)
+    assert trials.y[0] - trials.error_y.arrayminus[0] == pytest.approx(row.low)
 
 
 @pytest.mark.parametrize("trials, held", [(BETWEEN, ["12 of 12", "0 of 3"]), (TO_THE_TOP, ["6 of 6"])])

@@ -285,6 +285,14 @@ def test_the_axis_of_a_single_rate_has_that_rate_alone():
     assert latency_against_rate(sample_tables(), 99.0, "connections").layout.xaxis.tickvals is None
 
 
+def test_so_has_that_of_a_panel_with_a_single_rate_beside_one_with_several():
+    several = sample_tables(workloads=("unique_put", "get"))
+    runs = several.runs
+    some = several.only(runs.loc[(runs["workload"] == "get") | (runs["offered_rate_rps"] == 1000), "run_id"])
+    figure = latency_against_rate(some, 99.0, "connections", panel_by="workload")
+    assert figure.layout.xaxis.tickvals is None and list(figure.layout.xaxis2.tickvals) == [1000.0]
+
+
 def test_no_rows_give_charts_that_say_so():
     for draw in (latency_against_rate, achieved_against_offered, scalability):
         assert "Nothing to draw" in draw(empty_tables()).layout.title.text

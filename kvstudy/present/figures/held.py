@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from kvstudy.analyse import rates
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import capacity, theme, words
-from kvstudy.present.figures.panels import cell, nothing, panel_grid, titled
+from kvstudy.present.figures.panels import cell, nothing, one_tick, panel_grid, titled
 
 BAND = "rgba(0, 114, 178, 0.18)"  # theme.BLUE, thin
 _DRAWN = (
@@ -28,7 +28,9 @@ def held_by_rate(trials: Tables) -> go.Figure:
         )
     figure = panel_grid([one.name for one, _ in searched], "offered rate", "share of trials that hold it")
     for index, (_, shares) in enumerate(searched):
-        _draw(figure, shares, index == 0, cell(index, len(searched)))
+        place = cell(index, len(searched))
+        _draw(figure, shares, index == 0, place)
+        one_tick(figure, shares["offered_rate_rps"], **place)
     figure.update_yaxes(tickformat=".0%", range=[-0.03, 1.03])
     return titled(figure, "How often each rate is held", _finding(searched), _DRAWN)
 
@@ -72,13 +74,14 @@ def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:
         **place,
     )
     tried = shares[shares["trials"] > 0]
+    observed = tried["held"] / tried["trials"]
     # A single rate has no band to be seen: its interval is a bar.
     bar = (
         {
             "type": "data",
             "symmetric": False,
-            "array": shares["high"] - shares["share"],
-            "arrayminus": shares["share"] - shares["low"],
+            "array": shares["high"] - observed,
+            "arrayminus": observed - shares["low"],
             "color": theme.BLUE,
         }
         if len(shares) == 1
@@ -91,7 +94,7 @@ def _draw(figure: go.Figure, shares, named: bool, place: dict) -> None:
     figure.add_trace(
         go.Scatter(
             x=tried["offered_rate_rps"],
-            y=tried["held"] / tried["trials"],
+            y=observed,
             mode="markers",
             text=hover,
             hovertemplate="%{text}<extra></extra>",

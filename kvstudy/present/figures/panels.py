@@ -89,6 +89,13 @@ def opened(figure: go.Figure, *wanted: str) -> go.Figure:
     return figure
 
 
+def one_tick(figure: go.Figure, along: pd.Series, **place) -> None:
+    """The x axis of values that are all one has a tick there alone: without length it would count in halves
+    of a request."""
+    if along.nunique() == 1:
+        figure.update_xaxes(tickvals=along.unique(), **place)
+
+
 def latency_axis(figure: go.Figure, values_us: pd.Series, title: str, **place) -> None:
     """Log y axis for latencies drawn in seconds, with ticks in the units that people say: 200 µs, 5 ms, 1
     s."""

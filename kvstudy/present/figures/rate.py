@@ -11,7 +11,7 @@ from kvstudy.analyse.medians import medians
 from kvstudy.analyse.rates import saturation_of
 from kvstudy.present import series, theme, words
 from kvstudy.present.figures.marks import excluded, invalid_legend, marked_runs, run_points
-from kvstudy.present.figures.panels import cell, latency_axis, nothing, panel_grid, titled
+from kvstudy.present.figures.panels import cell, latency_axis, nothing, one_tick, panel_grid, titled
 
 _PLACE = ["panel", "colour", "line"]
 
@@ -52,8 +52,9 @@ def latency_against_rate(
     runs = runs[runs["line"].isin(rows["line"])]
     saturation = _saturation(runs)
     figure = _draw(rows, _sure(saturation), colour_by, panel_by)
-    if rows["offered_rate_rps"].nunique() == 1:  # an axis without length would count in halves of a request
-        figure.update_xaxes(tickvals=rows["offered_rate_rps"].unique())
+    panels = [panel for _, panel in rows.groupby("panel")["offered_rate_rps"]]
+    for index, offered in enumerate(panels):
+        one_tick(figure, offered, **cell(index, len(panels)))
     latency_axis(
         figure, rows["latency_us"], f"{words.percentile(percentile)} {words.kind(latency_kind)} (log)"
     )
