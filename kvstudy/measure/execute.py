@@ -164,28 +164,7 @@ def execute(
                 )
             )
         sealed = _sealed(root, experiment.name, label) if resume else []
-        alike = (
-            measured_alike(sealed, crews) if hosts else [artifacts.are_those_of(run.facts) for run in sealed]
-        )
-        before = _whole([run for run, is_alike in zip(sealed, alike, strict=True) if is_alike])
-        asked_for = {run.identity() for run in whole.runs}
-        kept = {identity: run for identity, run in before.items() if identity in asked_for}
-        if hosts:
-            _, of_these = of_these_crews(whole.runs, kept.values(), [crew.names for crew in crews])
-            elsewhere = asked_for & {
-                run.facts["identity"] for run in sealed if not any(is_of(run, crew) for crew in crews)
-            }
-            before_these, where = elsewhere | kept.keys(), "other hosts"
-            kept = {run.facts["identity"]: run for run in of_these}
-        else:
-            before_these, where = kept.keys(), "another machine"
-            kept = measured_here(kept)
-        if others := before_these - kept.keys():
-            print(
-                f"{counted(len(others), 'sealed run')} of {where} {'is' if len(others) == 1 else 'are'} "
-                "measured anew",
-                file=sys.stderr,
-            )
+        before, kept = _known(whole, sealed, artifacts, crews if hosts else None)
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
         to_come = [run.configuration for run in missing]
@@ -197,14 +176,7 @@ def execute(
             print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
         for run in [] if experiment.search else result.kept:
             result.judge(run)
-        asked = (
-            experiment.port,
-            experiment.awake,
-            experiment.cores,
-            needs,
-            to_come,
-            store_bytes,
-        )
+        asked = (experiment.port, experiment.awake, experiment.cores, needs, to_come, store_bytes)
         for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
             print(told, file=sys.stderr)
 
@@ -227,31 +199,65 @@ def execute(
                 experiment.same,
             )
 
+        def measure(runs: list[PlannedRun]) -> None:
+            with (bench := bench_of(runs)).progress:
+                _run_all(whole, runs, bench, result, crews)
+
         try:
-            with (bench := bench_of(missing)).progress:
-                if experiment.search:
+            if experiment.search:
+                with (bench := bench_of(missing)).progress:
                     of_crew = {name: run for name, run in before.items() if is_of(run, bench.crew)}
                     search_all(whole, bench, result, of_crew, retries)
-                else:
-                    _run_all(whole, missing, bench, result, crews)
-            for attempt in range(1, 1 + (0 if experiment.search else retries)):
-                if not (disturbed := _disturbed(whole, result)):
-                    break
-                result.again += len(disturbed)
-                print(
-                    f"{len(disturbed)} of {len(whole.runs)} runs were disturbed and are measured again "
-                    f"({attempt} of at most {retries} times); the first: "
-                    f"{next(iter(disturbed.values()))}",
-                    file=sys.stderr,
-                )
-                runs = [run for run in whole.runs if run.identity() in disturbed]
-                with (bench := bench_of(runs)).progress:
-                    _run_all(whole, runs, bench, result, crews)
+            else:
+                measure(missing)
+                _measure_again(whole, result, retries, measure)
         except KeyboardInterrupt:
             print(f"{result.summary()}; {goes_on_by} goes on from here", file=sys.stderr)
             raise
     result.disturbed = 0 if experiment.search else len(_disturbed(whole, result))
     return result
+
+
+def _known(
+    whole: Plan, sealed: list[SealedRun], artifacts: Artifacts, crews: list[Crew] | None
+) -> tuple[dict[str, SealedRun], dict[str, SealedRun]]:
+    """By identity: those of ``sealed`` that today's programs made, and of these the ones that are asked for
+    and were measured on this machine, or on hosts of ``crews``. How many others are measured anew is told."""
+    is_alike = (
+        measured_alike(sealed, crews) if crews else [artifacts.are_those_of(run.facts) for run in sealed]
+    )
+    before = _whole([run for run, alike in zip(sealed, is_alike, strict=True) if alike])
+    asked_for = {run.identity() for run in whole.runs}
+    kept = {identity: run for identity, run in before.items() if identity in asked_for}
+    if crews:
+        _, of_these = of_these_crews(whole.runs, kept.values(), [crew.names for crew in crews])
+        elsewhere = asked_for & {
+            run.facts["identity"] for run in sealed if not any(is_of(run, crew) for crew in crews)
+        }
+        before_these, where = elsewhere | kept.keys(), "other hosts"
+        kept = {run.facts["identity"]: run for run in of_these}
+    else:
+        before_these, where = kept.keys(), "another machine"
+        kept = measured_here(kept)
+    if others := before_these - kept.keys():
+        are = "is" if len(others) == 1 else "are"
+        _tell(f"{counted(len(others), 'sealed run')} of {where} {are} measured anew")
+    return before, kept
+
+
+def _measure_again(
+    whole: Plan, result: Result, retries: int, measure: Callable[[list[PlannedRun]], None]
+) -> None:
+    """What was disturbed, in the plan's order, until nothing is or ``retries`` are used up."""
+    for attempt in range(1, 1 + retries):
+        if not (disturbed := _disturbed(whole, result)):
+            return
+        result.again += len(disturbed)
+        _tell(
+            f"{len(disturbed)} of {len(whole.runs)} runs were disturbed and are measured again "
+            f"({attempt} of at most {retries} times); the first: {next(iter(disturbed.values()))}"
+        )
+        measure([run for run in whole.runs if run.identity() in disturbed])
 
 
 def _disturbed(whole: Plan, result: Result) -> dict[str, str]:
