@@ -1,6 +1,7 @@
 package kv.lsm;
 
 import java.io.IOException;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.LongFunction;
 import kv.lsm.disk.Closing;
 import kv.lsm.disk.LogFile;
@@ -21,6 +22,9 @@ final class LogSupply {
     private volatile Prepared prepared;
     private volatile boolean wanted;
     private volatile Failed failed;
+    /// Held while there is a [Large].
+    private final ReentrantLock makingLarge = new ReentrantLock();
+    private boolean ended;
 
     /// @param bytes of the file that could not be made
     record Failed(IOException reason, long bytes) {}
@@ -60,18 +64,80 @@ final class LogSupply {
         return failed;
     }
 
+    /// The log of one write that is larger than a memtable, made before its writer takes the lock of writers, so that
+    /// the others need not wait until it is filled with zeros. There is one at a time; closing it deletes what was
+    /// not used.
+    final class Large implements AutoCloseable {
+        private Prepared log;
+
+        private Large(Prepared log) {
+            this.log = log;
+        }
+
+        /// Deletes it, unless it was used: others need the room.
+        void giveUp() {
+            if (log != null) {
+                Prepared unused = log;
+                log = null;
+                delete(unused);
+            }
+        }
+
+        /// Null when it cannot be the next log: one with a higher number is in use.
+        private Prepared takeOrNull(long lastNumber) {
+            if (log != null && log.number < lastNumber) {
+                giveUp();
+            }
+            Prepared taken = log;
+            log = null;
+            return taken;
+        }
+
+        @Override
+        public void close() {
+            try {
+                giveUp();
+            } finally {
+                makingLarge.unlock();
+            }
+        }
+    }
+
+    /// Makes the log of a write of `recordBytes`, which [#isLarge]; null behind [#end].
+    Large makeLarge(long recordBytes) throws IOException {
+        makingLarge.lock();
+        Large made = null;
+        try {
+            made = ended ? null : new Large(createLarge(logBytes(recordBytes)));
+            return made;
+        } finally {
+            if (made == null) {
+                makingLarge.unlock();
+            }
+        }
+    }
+
     /// An empty memtable with room for a record of `recordBytes` at least.
     ///
     /// A log larger than the standard one that cannot be made says nothing of the next standard one.
     ///
+    /// @param largeOrNull of the record, taken if it can be
+    /// @param lastNumber of the log in use
     /// @param header of the new log, given its number
-    Memtable memtable(long recordBytes, LongFunction<WriteAheadLogFormat.Header> header) throws IOException {
+    Memtable memtable(
+            long recordBytes, Large largeOrNull, long lastNumber, LongFunction<WriteAheadLogFormat.Header> header)
+            throws IOException {
         wanted = true;
         try {
-            return nextMemtable(recordBytes, header);
+            return nextMemtable(recordBytes, largeOrNull, lastNumber, header);
         } finally {
             wanted = false;
         }
+    }
+
+    /// As the other, of usual size.
+    Memtable memtable(LongFunction<WriteAheadLogFormat.Header> header) throws IOException {
+        return memtable(0, null, 0, header);
     }
 
     /// True when [#memtable] need not make a file of zeros first. A hint: the answer may be another soon.
@@ -90,12 +156,16 @@ final class LogSupply {
         return wanted;
     }
 
-    private synchronized Memtable nextMemtable(long recordBytes, LongFunction<WriteAheadLogFormat.Header> header)
+    private synchronized Memtable nextMemtable(
+            long recordBytes, Large largeOrNull, long lastNumber, LongFunction<WriteAheadLogFormat.Header> header)
             throws IOException {
         Prepared log;
         if (isLarge(recordBytes)) {
-            log = createLarge(logBytes(recordBytes));
-            discard(); // or a later memtable would have the smaller number
+            Prepared made = largeOrNull == null ? null : largeOrNull.takeOrNull(lastNumber);
+            log = made != null ? made : createLarge(logBytes(recordBytes));
+            if (prepared != null && prepared.number < log.number) {
+                discard(); // or a later memtable would have the smaller number
+            }
         } else {
             log = prepared != null ? prepared : createStandard(TimeSlices.endless());
             prepared = null;
@@ -166,13 +236,27 @@ final class LogSupply {
         return new Prepared(number, file);
     }
 
-    /// Deletes what was prepared and not used.
-    synchronized void discard() {
+    /// No more logs are made: deletes what was prepared and not used. Waits for who makes a large one.
+    void end() {
+        makingLarge.lock();
+        try {
+            ended = true;
+        } finally {
+            makingLarge.unlock();
+        }
+        discard();
+    }
+
+    private synchronized void discard() {
         if (prepared != null) {
             Prepared unused = prepared;
             prepared = null;
-            Closing.quietly(unused.file::close, FileNames.log(unused.number));
-            files.deleteUnneeded(FileNames.log(unused.number));
+            delete(unused);
         }
+    }
+
+    private void delete(Prepared unused) {
+        Closing.quietly(unused.file::close, FileNames.log(unused.number));
+        files.deleteUnneeded(FileNames.log(unused.number));
     }
 }

@@ -408,7 +408,7 @@ public final class LsmStore implements Store {
     }
 
     private void releaseFiles() {
-        for (Closeable step : List.<Closeable>of(logs::discard, catalog::close, directoryLock)) {
+        for (Closeable step : List.<Closeable>of(logs::end, catalog::close, directoryLock)) {
             try {
                 step.close();
             } catch (IOException e) {

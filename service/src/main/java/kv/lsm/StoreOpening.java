@@ -237,7 +237,7 @@ final class StoreOpening {
         long before = replayed.isEmpty() ? 0 : replayed.getLast().logNumber();
         long end = replayed.isEmpty() ? 0 : replayed.getLast().indexedEnd();
         try {
-            return logs.memtable(0, number -> new WriteAheadLogFormat.Header(number, before, end));
+            return logs.memtable(number -> new WriteAheadLogFormat.Header(number, before, end));
         } catch (IOException e) {
             LogSupply.Failed log = logs.failedOrNull();
             long usable = files.usableBytes();

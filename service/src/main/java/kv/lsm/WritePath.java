@@ -86,11 +86,21 @@ final class WritePath {
     }
 
     private PendingWrite append(byte[] key, byte[] valueOrNull, long recordBytes, boolean mayWait) {
+        if (mayWait && logs.isLarge(recordBytes)) {
+            try (LogSupply.Large largeOrNull = largeOrNull(recordBytes)) {
+                return append(key, valueOrNull, recordBytes, true, largeOrNull);
+            }
+        }
+        return append(key, valueOrNull, recordBytes, mayWait, null);
+    }
+
+    private PendingWrite append(
+            byte[] key, byte[] valueOrNull, long recordBytes, boolean mayWait, LogSupply.Large largeOrNull) {
         if (!lock(mayWait)) {
             return null;
         }
         try {
-            Memtable memtable = memtableFor(recordBytes, mayWait);
+            Memtable memtable = memtableFor(recordBytes, mayWait, largeOrNull);
             if (memtable == null) {
                 return null;
             }
@@ -99,6 +109,20 @@ final class WritePath {
             throw logUnreachable(e);
         } finally {
             lock.unlock();
+        }
+    }
+
+    /// The log of a write that is larger than a memtable; null where something else has to be waited for before.
+    private LogSupply.Large largeOrNull(long recordBytes) {
+        ReadView view = views.current();
+        if (view == null || failure.isSet() || stopCause(view) != null) {
+            return null;
+        }
+        try {
+            return logs.makeLarge(recordBytes);
+        } catch (IOException e) {
+            noLogCouldBeMade(e, false);
+            throw WriteStalledException.noRoomFor(recordBytes, e);
         }
     }
 
@@ -123,19 +147,25 @@ final class WritePath {
         requireFitsLog(bytes);
         slowDown(bytes, true);
         PendingWrite begun;
-        lock.lock();
-        try {
-            Memtable memtable = memtableFor(bytes, true);
-            begun = written(memtable, memtable.writer().append(batch.writes()));
-        } catch (InternalError e) {
-            throw logUnreachable(e);
-        } finally {
-            lock.unlock();
+        try (LogSupply.Large largeOrNull = logs.isLarge(bytes) ? largeOrNull(bytes) : null) {
+            begun = append(batch, bytes, largeOrNull);
         }
         if (options.wal() != WalMode.NONE) {
             counters.walBytes.add(bytes);
         }
         return begun;
+    }
+
+    private PendingWrite append(WriteBatch batch, long bytes, LogSupply.Large largeOrNull) {
+        lock.lock();
+        try {
+            Memtable memtable = memtableFor(bytes, true, largeOrNull);
+            return written(memtable, memtable.writer().append(batch.writes()));
+        } catch (InternalError e) {
+            throw logUnreachable(e);
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// Tens of millions of short keys take many times their own bytes.
@@ -180,7 +210,7 @@ final class WritePath {
 
     /// The active memtable, with room for the record; null when that is to be waited for and may not be. Under
     /// the lock, which keeps the active memtable in use.
-    private Memtable memtableFor(long recordBytes, boolean mayWait) {
+    private Memtable memtableFor(long recordBytes, boolean mayWait, LogSupply.Large largeOrNull) {
         requireOpen();
         Memtable active = views.current().active();
         if (hasRoom(active, recordBytes)) {
@@ -193,23 +223,25 @@ final class WritePath {
         if (!mayWait && (stopCause() != null || !logs.isReady(recordBytes))) {
             return null;
         }
-        rotateWhenPossible(() -> hasRoom(views.current().active(), recordBytes), recordBytes);
+        rotateWhenPossible(() -> hasRoom(views.current().active(), recordBytes), recordBytes, largeOrNull);
         return views.current().active();
     }
 
     /// @param isDone true when nothing is to be done any more: another writer was woken first
-    private void rotateWhenPossible(BooleanSupplier isDone, long recordBytes) {
-        stall.await(new Rotation(isDone, recordBytes), changed);
+    private void rotateWhenPossible(BooleanSupplier isDone, long recordBytes, LogSupply.Large largeOrNull) {
+        stall.await(new Rotation(isDone, recordBytes, largeOrNull), changed);
     }
 
     private final class Rotation implements WriteStall.Question {
         private final BooleanSupplier isDone;
         private final long recordBytes;
+        private final LogSupply.Large largeOrNull;
         private boolean rotated;
 
-        Rotation(BooleanSupplier isDone, long recordBytes) {
+        Rotation(BooleanSupplier isDone, long recordBytes, LogSupply.Large largeOrNull) {
             this.isDone = isDone;
             this.recordBytes = recordBytes;
+            this.largeOrNull = largeOrNull;
         }
 
         @Override
@@ -219,7 +251,10 @@ final class WritePath {
                 return null;
             }
             StallCause cause = stopCause();
-            rotated = cause == null && rotate(recordBytes);
+            if (cause != null && largeOrNull != null) {
+                largeOrNull.giveUp(); // what is waited for may need its room
+            }
+            rotated = cause == null && rotate(recordBytes, largeOrNull);
             return rotated || cause != null ? cause : StallCause.NO_LOG;
         }
 
@@ -254,28 +289,24 @@ final class WritePath {
     /// False when no log could be made; the flusher tries again, and wakes writers then.
     ///
     /// @throws WriteStalledException when a log just for this write could not be made, which nobody tries again
-    private boolean rotate(long recordBytes) {
+    private boolean rotate(long recordBytes, LogSupply.Large largeOrNull) {
         rotating = true;
         try {
-            return rotateSlowly(recordBytes);
+            return rotateSlowly(recordBytes, largeOrNull);
         } finally {
             rotating = false;
         }
     }
 
-    private boolean rotateSlowly(long recordBytes) {
+    private boolean rotateSlowly(long recordBytes, LogSupply.Large largeOrNull) {
         Memtable full = views.current().active();
         if (groupCommitOrNull != null) {
             groupCommitOrNull.await(full, full.writer().end());
         }
         try {
-            views.rotate(logs.memtable(recordBytes, full.writer()::next));
+            views.rotate(logs.memtable(recordBytes, largeOrNull, full.logNumber(), full.writer()::next));
         } catch (IOException e) {
-            if (!Retry.mayPass(e) || closed) {
-                failure.set("a write-ahead log could not be made", e);
-                failure.check();
-            }
-            wakeFlusher.run();
+            noLogCouldBeMade(e, closed);
             if (logs.isLarge(recordBytes)) { // others need less, and may find it
                 throw WriteStalledException.noRoomFor(recordBytes, e);
             }
@@ -284,6 +315,15 @@ final class WritePath {
         rotationAnnounced = false;
         wakeFlusher.run();
         return true;
+    }
+
+    /// @throws StoreFailedException when there is no use in trying again
+    private void noLogCouldBeMade(IOException e, boolean isLast) {
+        if (!Retry.mayPass(e) || isLast) {
+            failure.set("a write-ahead log could not be made", e);
+            failure.check();
+        }
+        wakeFlusher.run();
     }
 
     /// The number of the active log: what was acknowledged before the call is in memtables of this number and of
@@ -313,7 +353,7 @@ final class WritePath {
                 wakeFlusher.run();
                 return StallCause.NO_LOG;
             }
-            return new Rotation(() -> false, 0).ask();
+            return new Rotation(() -> false, 0, null).ask();
         } finally {
             lock.unlock();
         }
@@ -362,7 +402,7 @@ final class WritePath {
 
     private void freezeLast() {
         if (!failure.isSet() && !views.current().active().isEmpty()) {
-            rotate(0);
+            rotate(0, null);
         }
     }
 

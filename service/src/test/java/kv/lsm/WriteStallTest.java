@@ -3,22 +3,33 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import kv.lsm.disk.Disk;
 import kv.lsm.disk.FaultyDisk;
+import kv.lsm.disk.ForwardingDisk;
+import kv.lsm.disk.LogFile;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class WriteStallTest {
     private final GatedDisk disk = new GatedDisk(new FaultyDisk());
     private int written;
 
     private LsmStore open(Duration limit) {
+        return open(disk, limit);
+    }
+
+    private static LsmStore open(Disk disk, Duration limit) {
         return LsmStore.open(
                 StoreOptions.at(Path.of("/faulty")).toBuilder()
                         .wal(WalMode.OS)
@@ -91,6 +102,55 @@ class WriteStallTest {
             assertThat(tried.get(1, TimeUnit.MINUTES)).isNull();
         }
         closer.join();
+    }
+
+    /// Whether or not they fill memtables meanwhile, whose logs may have higher numbers.
+    @ParameterizedTest
+    @ValueSource(ints = {1, 100})
+    void othersWriteWhileTheLogOfAWriteLargerThanAMemtableIsMade(int puts) throws Exception {
+        CountDownLatch isMade = new CountDownLatch(1);
+        CountDownLatch goOn = new CountDownLatch(1);
+        FaultyDisk files = new FaultyDisk();
+        Disk slow = new ForwardingDisk(files) {
+            @Override
+            public LogFile createLog(Path file, long bytes, boolean direct, TimeSlices slices) throws IOException {
+                if (bytes > 64 << 10) {
+                    isMade.countDown();
+                    try {
+                        goOn.await();
+                    } catch (InterruptedException e) {
+                        throw new AssertionError(e);
+                    }
+                }
+                return super.createLog(file, bytes, direct, slices);
+            }
+        };
+        byte[] key = {1};
+        byte[] large = new byte[100 << 10];
+        try (LsmStore store = open(slow, Duration.ZERO)) {
+            CompletableFuture<Void> written =
+                    CompletableFuture.runAsync(() -> store.put(key, large), Thread::startVirtualThread);
+            isMade.await();
+            CompletableFuture<Void> others = CompletableFuture.runAsync(
+                    () -> {
+                        for (int i = 0; i < puts; i++) {
+                            put(store);
+                        }
+                    },
+                    Thread::startVirtualThread);
+            try {
+                others.get(1, TimeUnit.MINUTES);
+            } finally {
+                goOn.countDown();
+            }
+            written.get(1, TimeUnit.MINUTES);
+            assertThat(store.get(key)).isEqualTo(large);
+            checkAll(store);
+        }
+        try (LsmStore store = open(files, Duration.ZERO)) {
+            assertThat(store.get(key)).isEqualTo(large);
+            checkAll(store);
+        }
     }
 
     private boolean tryPut(Store store) {
