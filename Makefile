@@ -76,6 +76,7 @@ LONGER = $(filter-out $(RUNS),$(sort $(REPORTS) $(DUETS) $(BESIDE_WRK2) $(GROWTH
 
 # Make hands SIGTERM on to the shell of a recipe alone. What it calls among other commands ends with it, where setpriv is there.
 TIED = $(shell setpriv --pdeathsig TERM true 2>/dev/null && echo setpriv --pdeathsig TERM)
+TIED_TESTS = $(if $(TIED),--config 'target."cfg(all())".runner="$(TIED)"')
 
 # A run that failed (exit code 1) is shown with the rest; a mistake or Ctrl-C ends here.
 reproduce: setup ## build, measure the main table and six duets (quick: 18 to 28 min), write the HTML study; resumes when interrupted
@@ -171,7 +172,7 @@ test: ## all but long tests over hosts (make test-hosts): 20 to 30 minutes
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=line lint-text build compile-rust-tests
 	@echo 'tests of Rust and Java, then of Python, two of these at once; each is told when it is over (14 to 25 min)'
 	@rm -f build/failed-*
-	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target tests-beside-each-other && \
+	$(TIED) $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target tests-beside-each-other && \
 	  ! ls build/failed-* >/dev/null 2>&1 || { cat build/failed-* 2>/dev/null; exit 1; }
 
 # Tests of Rust measure time: those of Python wait for them (even niced, what launches no service kept one from its processor for
@@ -209,7 +210,7 @@ lint-rust:
 
 lint-java: setup
 	@mkdir -p build
-	@$(JDK25) mvn -q -B -f service/pom.xml spotless:check 2>&1 | tee build/lint-java.log || \
+	@$(JDK25) $(TIED) mvn -q -B -f service/pom.xml spotless:check 2>&1 | tee build/lint-java.log || \
 	  { { echo; echo 'the layout of Java is not as `make format` makes it:'; grep -E '^\[ERROR\]' build/lint-java.log; } | head -n 60 >build/failed-lint-java; exit 1; }
 
 format: setup ## lay out Python, Rust and Java, and mend what the linter can
@@ -221,13 +222,13 @@ format: setup ## lay out Python, Rust and Java, and mend what the linter can
 # What failed is said once more when both are over, behind the longer of the two.
 test-rust:
 	@mkdir -p build
-	cargo test --locked --no-fail-fast --manifest-path loadgen/Cargo.toml 2>&1 | tee build/test-rust.log || \
+	$(TIED) cargo $(TIED_TESTS) test --locked --no-fail-fast --manifest-path loadgen/Cargo.toml 2>&1 | tee build/test-rust.log || \
 	  { { echo; echo 'tests of Rust failed:'; grep -E -A 12 ' FAILED$$|panicked at|^error' build/test-rust.log; } | tail -n 100 >build/failed-rust && $(FAIL); }
 
 PRINTED = service/target/surefire-reports/$$class-output.txt
 test-java: setup
 	@mkdir -p build
-	env -u JDK_JAVA_OPTIONS $(KVSTUDY) build --test-java 2>&1 | tee build/test-java.log || \
+	$(TIED) env -u JDK_JAVA_OPTIONS $(KVSTUDY) build --test-java 2>&1 | tee build/test-java.log || \
 	  { { echo; echo 'tests of Java failed:'; grep -E '^\[ERROR\]|^service: ' build/test-java.log | tail -n 60; \
 	      for class in $$(sed -n 's/.*<<< \(FAILURE\|ERROR\)! -- in //p' build/test-java.log | sort -u); do \
 	        echo; echo "seeds, and the end of what $$class printed:"; \
@@ -254,7 +255,7 @@ test-machine: build
 	$(NETNS) $(ONE_COMPILER) $(call pytest,machine,$(MACHINE_FILES) -m "machine and not long" --numprocesses $$(($$(nproc) + 1)))
 
 define pytest
-$(BIN)/python -m pytest --dist loadgroup $(2) 2>&1 | tee build/test-$(1).log || \
+$(TIED) $(BIN)/python -m pytest --dist loadgroup $(2) 2>&1 | tee build/test-$(1).log || \
 	  { { echo; echo 'tests of Python failed:'; sed -n '/short test summary/,$$p' build/test-$(1).log; } | tail -n 100 >build/failed-$(1); exit 1; }
 endef
 

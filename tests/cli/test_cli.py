@@ -233,6 +233,36 @@ def test_what_make_measures_with_ends_with_it(tmp_path, target):
     assert wait_until(lambda: not psutil.pid_exists(int(pid.read_text())), 20)
 
 
+@pytest.mark.skipif(not _until_creator_dies(), reason="needs setpriv")
+@pytest.mark.parametrize("working", [("cargo", "kvstudy"), ("python",)])
+def test_what_make_test_has_started_ends_with_it_where_its_output_is_a_pipe(tmp_path, working):
+    """``working``: programs that work on when they are asked for tests; all else ends at once."""
+    shutil.copy(PROJECT / "Makefile", tmp_path)
+    programs, pids = tmp_path / "env" / "bin", tmp_path / "pids"
+    for folder in (programs, pids, tmp_path / "tests", tmp_path / "build"):
+        folder.mkdir(parents=True)
+    for name in ("cargo", "kvstudy", "mvn", "pymarkdown", "python", "ruff"):
+        works = (
+            "*--no-fail-fast*|*--test-java*|*--dist*) touch pids/$$; exec sleep 60" if name in working else ""
+        )
+        (programs / name).write_text(f'#!/bin/sh\ncase "$*" in {works or "none) :"} ;; esac\n')
+        (programs / name).chmod(0o755)
+    for name in ("requirements.lock", "pyproject.toml", "env/ready", "tests/test_it.py"):
+        (tmp_path / name).write_text("mark.machine")
+    made = subprocess.Popen(
+        ["make", "test", f"VENV={programs.parent}"],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    with made:
+        assert wait_until(lambda: len(list(pids.iterdir())) == len(working), 60), made.communicate()
+        made.terminate()
+        made.communicate(timeout=20)  # whoever held the pipe would hold this up
+    assert wait_until(lambda: not any(psutil.pid_exists(int(pid.name)) for pid in pids.iterdir()), 20)
+
+
 def test_make_reproduce_names_what_only_longer_measurements_decide_of_every_page():
     dry = ["make", "--dry-run", "reproduce", "PRESET=quick"]
     printed = subprocess.run(dry, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
