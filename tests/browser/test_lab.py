@@ -24,6 +24,13 @@ CELLS = (
     'notebook.show(pd.DataFrame({"number": range(30)}))',
     "from kvstudy.present import moment\nmoment.shown(notebook.tables())",
 )
+WORDS = (
+    CELLS[0],
+    "import pandas as pd\nimport plotly.express as px\nfrom kvstudy.present import notebook\n"
+    "from kvstudy.present.figures.panels import titled\n"
+    'titled(px.bar(x=[1], y=[2]), "A title", "What was found is told. " * 9, "How it is drawn. " * 9)',
+    'notebook.show(pd.DataFrame({"number": range(300)}))',
+)
 CHART = ".jp-RenderedPlotly.js-plotly-plot"
 HEIGHT = f"return document.querySelector('{CHART} .main-svg')?.getBoundingClientRect().height ?? 0"
 TITLES = f"return [...document.querySelectorAll('{CHART} .gtitle')].map(one => one.textContent)"
@@ -48,16 +55,36 @@ const part = document.querySelector('.moment .plot');
 part?.scrollIntoView();
 return part?._fullLayout ? [part._fullLayout.width, part.clientWidth] : [0, -1];
 """
+# How far the lines of a chart's title reach over its right side, how many there are, and how high it is.
+LINES = f"""
+const chart = document.querySelector('{CHART}');
+const lines = [...chart?.querySelectorAll('.gtitle-subtitle tspan') ?? []];
+const ends = lines.map((line) => line.getBoundingClientRect().right);
+return lines.length ? [Math.max(...ends) - chart.getBoundingClientRect().right, lines.length,
+    chart.querySelector('.main-svg').getBoundingClientRect().height] : null;
+"""
+# How bright the words around a table are, and what they stand on.
+SHADES = """
+const head = document.querySelector('.jp-OutputArea table.dataTable thead th');
+if (!head) return null;
+const partsOf = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const shade = ([red, green, blue]) => (red + green + blue) / 3;
+let ground = head;
+while (partsOf(getComputedStyle(ground).backgroundColor)[3] === 0) ground = ground.parentElement;
+return [head, ground].map((one, at) => getComputedStyle(one)[['color', 'backgroundColor'][at]])
+    .map((colour) => shade(partsOf(colour)));
+"""
 ROWS = "return document.querySelectorAll('.jp-OutputArea table.dataTable tbody tr').length"
 
 
 @pytest.fixture(scope="module")
 def lab(project, tmp_path_factory):
-    """The address of a JupyterLab in which one notebook can be opened."""
+    """The address of a JupyterLab in which two notebooks can be opened."""
     folder = tmp_path_factory.mktemp("lab")
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = new_notebook(metadata=kernel, cells=[new_code_cell(cell) for cell in CELLS])
-    nbformat.write(notebook, folder / "own.ipynb")
+    for name, cells in (("own", CELLS), ("words", WORDS)):
+        notebook = new_notebook(metadata=kernel, cells=[new_code_cell(cell) for cell in cells])
+        nbformat.write(notebook, folder / f"{name}.ipynb")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     settings = {"ip": "127.0.0.1", "port": port, "port_retries": 0, "root_dir": folder, "allow_root": True}
@@ -94,9 +121,9 @@ def chromium(chromium):
         chromium.get_log(log)
 
 
-def opened(chromium, lab: str) -> None:
-    """Opens the notebook, and waits until its kernel can be asked."""
-    chromium.get(f"{lab}/lab/tree/own.ipynb")
+def opened(chromium, lab: str, name: str = "own") -> None:
+    """Opens the notebook, alone, and waits until its kernel can be asked."""
+    chromium.get(f"{lab}/lab/workspaces/{name}/tree/{name}.ipynb")
     until(chromium, "return typeof jupyterapp === 'object' && jupyterapp.restored !== undefined")
     until(chromium, IDLE)
 
@@ -177,3 +204,31 @@ def test_the_chart_of_a_part_is_as_wide_as_a_side_panel_leaves_it(chromium, lab)
         "jupyterapp.commands.execute('application:toggle-left-area').then(arguments[0])"
     )
     until(chromium, PART_WIDTHS, lambda widths: widths[0] == widths[1] != before)
+
+
+def test_lines_under_a_title_are_as_long_as_the_chart_is_wide_and_make_it_higher(chromium, lab):
+    chromium.set_script_timeout(90)
+    chromium.set_window_size(1440, 1000)
+    opened(chromium, lab, "words")
+    chromium.execute_async_script(RUN_ALL)
+    until(chromium, LINES, lambda found: found and found[0] < 0)
+    _, lines, height = chromium.execute_script(LINES)
+    chromium.set_window_size(640, 1000)
+    until(chromium, LINES, lambda found: found[0] < 0 and found[1] > lines and found[2] > height)
+    chromium.set_window_size(1440, 1000)
+    until(chromium, LINES, lambda found: found[0] < 0 and found[1:] == [lines, height])
+
+
+def test_tables_are_as_dark_as_the_jupyterlab_around_them_also_when_that_changes(chromium, lab):
+    chromium.set_script_timeout(90)
+    opened(chromium, lab, "words")
+    chromium.execute_async_script(RUN_ALL)
+    for theme, is_readable in (
+        ("JupyterLab Dark", lambda words, ground: words > 180 and ground < 80),
+        ("JupyterLab Light", lambda words, ground: words < 80 and ground > 180),
+    ):
+        change = (
+            "jupyterapp.commands.execute('apputils:change-theme', {theme: arguments[0]}).then(arguments[1])"
+        )
+        chromium.execute_async_script(change, theme)
+        until(chromium, SHADES, lambda shades, is_readable=is_readable: shades and is_readable(*shades))
