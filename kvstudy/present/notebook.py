@@ -368,10 +368,12 @@ def _index_columns(frame: pd.DataFrame) -> int:
 
 def _in_jupyter(frame: pd.DataFrame, sentences: list[int], first: int) -> dict:
     """What a page's style sheet does there: words stand on the left, and sentences are broken into lines.
+    Names of runs, which a page cuts short, are one line to scroll to: five of them made fifteen.
     ``first``: the place of the frame's first column."""
     words = [
         i for i, name in enumerate(frame.columns, first) if pd.api.types.is_string_dtype(frame[name].dropna())
     ]
     aligned = [{"className": "dt-left", "targets": words}] if words else []
+    sentences = [place for place in sentences if frame.columns[place - first] not in ("run", "runs")]
     broken = [{"className": "sentence", "targets": sentences}] if sentences else []
     return {"columnDefs": aligned + broken}

@@ -158,6 +158,15 @@ def test_in_jupyterlab_words_stand_on_the_left_and_sentences_may_be_broken_into_
     assert "classes" not in shown, "numbers stay whole, as itables has them by default"
 
 
+def test_in_jupyterlab_the_names_of_a_rows_runs_stay_on_one_line(monkeypatch):
+    shown = {}
+    monkeypatch.setattr("itables.show", lambda _frame, **options: shown.update(options))
+    monkeypatch.delenv(notebook.EXPORT_VARIABLE, raising=False)
+    runs = " ".join(f"20261124T23200{repeat}Z-unique-put-c1-t1-r20000-rep{repeat}" for repeat in range(5))
+    notebook.show(pd.DataFrame({"p99": ["1.24 ms"], "runs": [runs]}))
+    assert shown["columnDefs"] == [{"className": "dt-left", "targets": [0, 1]}]
+
+
 def test_columns_are_found_behind_those_of_an_index_that_is_shown(monkeypatch):
     shown = {}
     monkeypatch.setattr("itables.show", lambda _frame, **options: shown.update(options))
