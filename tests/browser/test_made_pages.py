@@ -198,3 +198,35 @@ def test_on_paper_no_heading_stands_over_tables_that_are_all_folded(page, chromi
     finally:
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert shown == ["Of parts", "Part", "Opened"]
+
+
+BEYOND = """
+const plot = document.querySelector('.plot');
+const box = plot.getBoundingClientRect();
+const titles = '[class^="g-x"][class$="title"] text';
+const words = plot.querySelectorAll(`.annotation-text, .legendtext, .ytick text, ${titles}`);
+return [...words].filter((word) => word.textContent.trim()).filter((word) => {
+    const own = word.getBoundingClientRect();
+    return own.left < box.left - 1 || own.right > box.right + 1 || own.bottom > box.bottom + 1;
+}).map((word) => word.textContent);
+"""
+
+
+def test_on_a_telephone_headings_titles_and_legends_beside_long_names_are_whole(page, chromium):
+    sides = ["compaction=leveled beside compaction=none", "value_bytes=16384 beside value_bytes=100", "c"]
+    figure = panel_grid(
+        [f"compaction: {side}" for side in sides], "instead of the default / default (log)", ""
+    )
+    for place, _ in enumerate(sides):
+        for part in range(14):
+            name = f"subsystem {part}"
+            bar = go.Bar(x=[1], y=["CPU per request of repeated_put"], name=name, orientation="h")
+            figure.add_trace(bar.update(showlegend=place == 0, legendgroup=name), **cell(place, len(sides)))
+    figure.update_layout(barmode="stack")
+    titled(figure, "Shares", "found", "drawn")
+    opened(chromium, page((PLOTLY_MIME, json.loads(figure.to_json()))), NARROW_PX)
+    draw_all(chromium)
+    assert chromium.execute_script(BEYOND) == [], "one panel"
+    chromium.find_element(By.CSS_SELECTOR, ".choose button").click()
+    draw_all(chromium)
+    assert chromium.execute_script(BEYOND) == [], "all panels"

@@ -97,6 +97,8 @@ def test_each_experiment_tells_how_cost_grew_from_its_least_work_to_its_most(
     assert [figure.layout[axis].type for axis in ("xaxis", "xaxis2", "yaxis", "yaxis2", "yaxis3")] == [
         "log"
     ] * 5
+    titles = [figure.layout[axis].title.text.split("<br>") for axis in ("xaxis", "xaxis2", "xaxis3")]
+    assert max(len(part) for title in titles for part in title) <= drawn.TITLE_LETTERS, "three abreast"
     (line, *_) = [trace for trace in figure.data if trace.mode == "lines" and trace.name == "get"]
     assert len(line.x) == len(typical_us) and list(line.x) == sorted(line.x)
     points = [trace for trace in figure.data if trace.mode == "markers"]

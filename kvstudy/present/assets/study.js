@@ -5,10 +5,9 @@
   const NARROW_PX = 700;
   const PANEL_PX = 300;
   const NAME_LETTERS = 20;
-  const TITLE_LETTERS = 32;
-  const LEGEND_LETTERS = 44;
-  const LEGEND_LINE_PX = 16;
-  const TITLE_LINE_PX = 18;
+  const [TITLE_LETTERS, BESIDE_NAMES_LETTERS] = [32, 24];
+  const [TITLE_LINE_PX, LEGEND_LINES] = [18, 3];
+  const [LEGEND_LETTERS, LEGEND_LINE_PX] = [44, 16];
   const [SHEET_PX, SHEET_WIDE_PX, FLAME_PX] = [950, 700, 800]; // a flame graph has text above it
   const HEIGHT_PX = 460; // of the theme
   const [LEAD_MIN_PX, LEAD_BELOW_PX, FRAME_PX] = [300, 14, 120];
@@ -38,7 +37,7 @@
       layout.margin.t = 24;
     }
     if (isNarrow()) {
-      narrowed(layout);
+      narrowed(figure);
       wrapNames(figure);
       wrapLegend(figure);
     } else if (!printing && plot.closest('.lead') && !hasRows(plot, layout)) whole(plot, layout);
@@ -80,17 +79,21 @@
     return lines.map((line) => line.trimEnd()).join('<br>');
   }
 
+  const isLong = (text) => String(text).length > NAME_LETTERS;
+  const isYAxis = (name) => name.startsWith('yaxis');
+  const along = ({ data }, name) => data.filter((trace) => (trace.yaxis || 'y').replace('y', 'yaxis') === name
+    && Array.isArray(trace.y));
+  const hasCategories = (traces) => traces.some(({ y }) => y.some((one) => typeof one === 'string'));
+  const hasLongTicks = ({ ticktext }) => Array.isArray(ticktext) && ticktext.some(isLong);
+  const isNamed = (figure, name) => hasLongTicks(figure.layout[name]) || hasCategories(along(figure, name));
+
   function wrapNames(figure) {
     const layout = figure.layout;
-    const axes = Object.keys(layout).filter((name) => name.startsWith('yaxis'));
     let lines = 1;
-    axes.forEach((name) => {
+    Object.keys(layout).filter(isYAxis).forEach((name) => {
       const axis = layout[name];
-      const here = (trace) => (trace.yaxis || 'y').replace('y', 'yaxis') === name;
-      const own = figure.data.filter((trace) => here(trace) && Array.isArray(trace.y));
-      const categories = own.some((trace) => trace.y.some((y) => typeof y === 'string'));
-      const isLong = (text) => String(text).length > NAME_LETTERS;
-      const ticks = Array.isArray(axis.ticktext) && axis.ticktext.some(isLong);
+      const own = along(figure, name);
+      const [categories, ticks] = [hasCategories(own), hasLongTicks(axis)];
       if (!categories && !ticks) return;
       const broken = (names) => names.map((text) => {
         if (text === null) return null; // there for the legend alone
@@ -116,20 +119,29 @@
     layout.height = (layout.height || HEIGHT_PX) + more * LEGEND_LINE_PX;
   }
 
-  function narrowed(layout) {
+  function narrowed(figure) {
+    const { layout } = figure;
     layout.dragmode = false; // a finger scrolls the page; the mode bar still zooms
     // The mode bar takes a row of its own.
     layout.margin = { ...layout.margin, l: 56, r: 8, t: layout.annotations ? 64 : 36 };
+    // Names of rows leave the axis below them hardly half of the chart.
+    const hasNames = Object.keys(layout).some((name) => isYAxis(name) && isNamed(figure, name));
+    const letters = hasNames ? BESIDE_NAMES_LETTERS : TITLE_LETTERS;
     let more = 0;
     Object.keys(layout).filter((name) => name.startsWith('xaxis')).forEach((name) => {
       layout[name].tickfont = { size: 11 };
       const title = (layout[name].title || {}).text;
       if (!title) return;
-      layout[name].title.text = wrapped(title, TITLE_LETTERS);
+      layout[name].title.text = wrapped(title, letters);
       more = Math.max(more, layout[name].title.text.split('<br>').length - title.split('<br>').length);
     });
     const panels = (layout.meta || {}).panels;
     if (!panels) {
+      // A long legend has a line for two, or for each beside names.
+      const entries = figure.data.filter(({ name, showlegend }) => name && showlegend !== false).length;
+      const lines = Math.max(0, (hasNames ? entries : Math.ceil(entries / 2)) - LEGEND_LINES);
+      layout.height = (layout.height || HEIGHT_PX) + TITLE_LINE_PX * lines;
+      layout.legend = { ...layout.legend, maxheight: 1 };
       // The legend stands below the title of the axis, however many lines that takes.
       const height = (layout.height || HEIGHT_PX) - 150;
       const y = ((layout.legend || {}).y ?? -0.16) - (more * TITLE_LINE_PX) / height;
@@ -144,10 +156,13 @@
       const top = 1 - index * (each + gap);
       layout[xaxis].domain = [0, 1];
       layout[yaxis].domain = [Math.max(0, top - each), top];
-      Object.assign(layout.annotations[heading], { x: 0.5, y: top });
+      const note = layout.annotations[heading];
+      Object.assign(note, { x: 0.5, y: top, text: wrapped(note.text, letters) });
     });
-    layout.legend = { ...layout.legend, y: -70 / height };
-    layout.height = height + 190;
+    layout.legend = { ...layout.legend, y: -70 / height, maxheight: 1 };
+    const above = TITLE_LINE_PX * (layout.annotations[panels[0][2]].text.split('<br>').length - 1);
+    layout.margin.t += above;
+    layout.height = height + 190 + above;
   }
 
   // On paper a chart is as wide as the sheet and whole on one: a higher one is drawn smaller.

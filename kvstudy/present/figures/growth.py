@@ -1,6 +1,8 @@
 """The cost of a request against the work, both logarithmic: p99, CPU and memory side by side. Every run is a
 point, the median of the valid ones a line; a dotted line rises in proportion to the work."""
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -20,6 +22,7 @@ HEADINGS = {
     CPU: "CPU per request",
     analysed.MEMORY: "resident memory",
 }
+TITLE_LETTERS = 24  # below a third of a narrow chart
 _DRAWN = (
     "Both axes are logarithmic. Dots are runs, lines join the medians of valid ones. "
     "Dotted: in proportion to the work."
@@ -35,7 +38,8 @@ def by_work(found: Tables, growth: Growth) -> go.Figure:
     points = points.assign(name=_names(points, growth))
     names = points["name"].unique()
     hues = {name: theme.CATEGORIES[number % len(theme.CATEGORIES)] for number, name in enumerate(names)}
-    figure = panel_grid(list(HEADINGS.values()), growth.name, "", columns=3, match_y=False)
+    along = "<br>".join(textwrap.wrap(growth.name, TITLE_LETTERS))
+    figure = panel_grid(list(HEADINGS.values()), along, "", columns=3, match_y=False)
     for column, measure in enumerate(HEADINGS, start=1):
         place = {"row": 1, "col": column}
         part = points[points["measure"] == measure]
