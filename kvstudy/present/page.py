@@ -30,6 +30,7 @@ _HEADS_MAX = 4
 _OF_PANDAS = re.compile(r'\s*<div>\s*(<style.*?</style>\s*)?<table [^>]*class="dataframe"', re.DOTALL)
 _HEADING = re.compile(r'<h([23]) id="([^"]*)">(.*?)<a class="anchor-link"', re.DOTALL)
 CONTENTS_LETTERS_MAX = 60
+WHOLE_LETTERS_MAX = 24
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def page_of(
         }
     }
     html, _ = _exporter().from_notebook_node(_answer_first(_parameters_last(notebook)), resources)
-    return _linked(html).replace("<!--contents-->", _contents(html), 1)
+    return _kept_whole(_linked(html)).replace("<!--contents-->", _contents(html), 1)
 
 
 def title_of(notebook: nbformat.NotebookNode, default: str) -> str:
@@ -210,6 +211,12 @@ def _linked(html: str) -> str:
     return re.sub(
         r'href="(?:\.\./)?(METHODOLOGY|LIMITS)\.md', lambda name: f'href="{name[1].lower()}.html', html
     )
+
+
+def _kept_whole(html: str) -> str:
+    """A short cell with a number stays on one line: the unit would stand below, or an interval be two
+    halves."""
+    return re.sub(rf"<td>(?=[^<]*\d)([^<]{{1,{WHOLE_LETTERS_MAX}}})</td>", r'<td class="whole">\1</td>', html)
 
 
 def _contents(html: str) -> str:

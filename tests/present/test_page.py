@@ -171,6 +171,13 @@ def test_links_between_notebooks_become_links_between_pages():
     )
 
 
+def test_a_short_cell_with_a_number_stays_on_one_line_and_a_sentence_does_not():
+    sentence = "p99 from the due time, on a schedule of 2 000 r/s"
+    html = page(new_markdown_cell(f"| a | b | c |\n|---|---|---|\n| [374 µs, 1.15 ms] | get | {sentence} |"))
+    assert '<td class="whole">[374 µs, 1.15 ms]</td>' in html
+    assert f"<td>{sentence}</td>" in html and "<td>get</td>" in html
+
+
 def test_the_menu_holds_the_headings_of_the_page_that_is_open():
     html = page(new_markdown_cell("# Question?\n\n## First part\n\ntext\n\n## Second <b>"))
     assert '<a href="#First-part">First part</a>' in html
