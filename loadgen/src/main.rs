@@ -7,12 +7,13 @@ use loadgen::args::{self, Parsed};
 use loadgen::error::{Error, exit as code};
 use loadgen::merge;
 use loadgen::options;
-use loadgen::output::print;
+use loadgen::output::{outlive_file_limits, print};
 use loadgen::plan::Plan;
 use loadgen::report::planned_slices;
 use loadgen::{run, tell};
 
 fn main() {
+    outlive_file_limits();
     let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some((_, words)) = typed.split_first().filter(|(first, _)| *first == "merge") {
         return merge::run(words).unwrap_or_else(|problem| fail(&problem));

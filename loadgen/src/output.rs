@@ -5,6 +5,13 @@ use std::io::{self, ErrorKind, Write};
 
 use crate::error::Error;
 
+/// A file that may not become as large (`ulimit -f`) is told as a full disk is; else the kernel would end the
+/// program, and leave what was written of it.
+pub fn outlive_file_limits() {
+    // SAFETY: nothing runs yet that minds the signal.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// A reader that has gone away is no failure; a full disk is one, since its file looks whole.
 pub fn print(text: impl AsRef<[u8]>) -> Result<(), Error> {
     let mut out = io::stdout().lock();

@@ -457,30 +457,53 @@ fn where_everything_was_answered_the_bounds_are_the_response_times() {
 #[test]
 fn an_interrupted_run_prints_what_was_measured() {
     let server = Server::start(|_, _| answer());
-    let folder = tempfile::tempdir().unwrap();
-    let json = folder.path().join("r.json");
-    let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
-        .args(["-R100", "-c1", "-t1", "-d60s", "--json", json.to_str().unwrap(), &server.url()])
-        .stdout(std::process::Stdio::piped())
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let folder = tempfile::tempdir().unwrap();
+        let json = folder.path().join("r.json");
+        let before = server.requests();
+        let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["-R100", "-c1", "-t1", "-d60s", "--json", json.to_str().unwrap(), &server.url()])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        while server.requests() < before + 5 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("requests in"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("note: interrupted after"));
+        assert!(json.exists());
+    }
+}
+
+#[test]
+fn a_closed_terminal_does_not_end_a_run_under_nohup() {
+    let server = Server::start(|_, _| answer());
+    let child = std::process::Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_loadgen")])
+        .args(["-R100", "-c1", "-t1", "-d1s", &server.url()])
+        .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     while server.requests() < 5 {
         std::thread::sleep(Duration::from_millis(10));
     }
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(143));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("requests in"));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("note: interrupted after"));
-    assert!(json.exists());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.contains("interrupted")), (Some(0), false), "{stderr}");
 }
 
-/// timeout(1) signals its child and then the group: one end, as two signals.
+/// timeout(1) signals its child and then the group: one end, as two signals. That of a terminal is one, too.
 #[test]
 fn two_signals_at_once_are_one_end_and_a_later_one_ends_the_program() {
     let server = Server::start(|number, _| if number < 20 { answer() } else { Act::Silence });
-    for (pause_ms, prints) in [(1, true), (600, false)] {
+    let cases = [(Signal::TERM, 1, true), (Signal::TERM, 600, false), (Signal::HUP, 600, true)];
+    for (signal, pause_ms, prints) in cases {
         let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
             .args(["-R100", "-c1", "-t1", "-d60s", "-T", "60s", &server.url()])
             .stdout(std::process::Stdio::piped())
@@ -489,12 +512,13 @@ fn two_signals_at_once_are_one_end_and_a_later_one_ends_the_program() {
             .unwrap();
         std::thread::sleep(Duration::from_millis(700));
         for _ in 0..2 {
-            kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+            kill_process(Pid::from_child(&child), signal).unwrap();
             std::thread::sleep(Duration::from_millis(pause_ms));
         }
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(143));
-        assert_eq!(String::from_utf8_lossy(&output.stdout).contains("requests in"), prints, "{pause_ms} ms");
+        assert_eq!(output.status.code(), Some(128 + signal.as_raw()));
+        let has_printed = String::from_utf8_lossy(&output.stdout).contains("requests in");
+        assert_eq!(has_printed, prints, "{signal:?}, {pause_ms} ms");
     }
 }
 
@@ -553,6 +577,22 @@ fn a_full_disk_is_told_in_one_line_whichever_file_is_being_written() {
         let told = "/dev/full: cannot write: No space left on device (os error 28)";
         assert!(stderr.lines().any(|line| line == told), "{option:?}: {stderr}");
     }
+}
+
+#[test]
+fn a_file_that_may_not_become_as_large_is_told_and_nothing_of_it_is_left() {
+    let server = Server::start(|_, _| answer());
+    let folder = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -f 1; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_loadgen")])
+        .args(["-R100", "-c1", "-t1", "-d100ms", "--json", "r.json", &server.url()])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("r.json: cannot write: File too large"), "{stderr}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]

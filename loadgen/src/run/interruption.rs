@@ -1,9 +1,11 @@
-//! Ctrl-C and SIGTERM: the first ends the run early and in order, the second ends the program. Before
-//! anything is opened the first does, and so it does where a function of a script does not return.
+//! Ctrl-C, SIGTERM and a closed terminal: the first ends the run early and in order, the second ends the
+//! program. Before anything is opened the first does, and so it does where a function of a script does not
+//! return. The end of a terminal is told again by the shell and by the kernel, whenever they end: it is one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
 
 use crate::clock::now_ns;
@@ -34,13 +36,14 @@ impl Interruption {
         let (seen, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let (has_begun, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let first_ns = Arc::new(AtomicU64::new(0));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_left_ignored(signal)) {
             let code = exit::SIGNAL_BASE + signal;
             let (begun, first) = (has_begun.clone(), first_ns.clone());
             let end_at_once = move || {
                 let now = now_ns();
                 let earlier = first.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst).err();
-                let is_second = earlier.is_some_and(|earlier| now.saturating_sub(earlier) >= AGAIN_NS);
+                let is_second = signal != SIGHUP
+                    && earlier.is_some_and(|earlier| now.saturating_sub(earlier) >= AGAIN_NS);
                 if is_second || !begun.load(Ordering::SeqCst) {
                     low_level::exit(code);
                 }
@@ -66,7 +69,7 @@ impl Interruption {
             }
         };
         // SAFETY: it reads atomics, writes and ends the process: a handler may do that.
-        unsafe { low_level::register(signal_hook::consts::SIGALRM, give_up) }.map_err(unwatched)?;
+        unsafe { low_level::register(SIGALRM, give_up) }.map_err(unwatched)?;
         Ok(Self { has_begun, is_over, seen, stop })
     }
 
@@ -86,6 +89,18 @@ impl Interruption {
             signal => Some(signal as i32),
         }
     }
+}
+
+/// nohup(1) has SIGHUP ignored for who is to outlive the terminal. SIGINT, which a shell's script has ignored
+/// for what it starts behind `&`, ends the run all the same, as it ends wrk2's.
+fn is_left_ignored(signal: i32) -> bool {
+    // SAFETY: it asks, and changes nothing.
+    let before = unsafe {
+        let mut before = std::mem::zeroed::<libc::sigaction>();
+        libc::sigaction(signal, std::ptr::null(), &mut before);
+        before.sa_sigaction
+    };
+    signal == SIGHUP && before == libc::SIG_IGN
 }
 
 fn unwatched(problem: std::io::Error) -> Error {
