@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from committed import experiments
 
 from kvstudy import cli
 from kvstudy.hosts.process import _until_creator_dies, wait_until
@@ -78,7 +79,7 @@ def test_plan_shows_runs_order_and_duration_and_starts_nothing():
 
 
 def test_several_files_are_summed_up_first_and_planned_one_after_the_other():
-    files = [str(path.relative_to(PROJECT)) for path in sorted((PROJECT / "experiments").glob("*.yaml"))]
+    files = [str(path.relative_to(PROJECT)) for path in experiments()]
     answer = kvstudy("plan", *files, "--preset", "reference")
     lines = answer.stdout.splitlines()
     assert answer.returncode == 0, answer.stderr

@@ -1,9 +1,9 @@
 """From an experiment file to duets: which two sides, which loads, what is drawn, and what is refused."""
 
 import json
-from pathlib import Path
 
 import pytest
+from committed import experiments
 
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.errors import ExperimentError
@@ -14,7 +14,7 @@ from kvstudy.plan.refusal import read_yaml
 from kvstudy.plan.run_plan import FILL_RATE_RPS
 from kvstudy.plan.unique_keys import keys_skipped
 
-EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
+EXPERIMENTS = experiments()
 
 
 def experiment(tmp_path, preset=None, **change) -> Experiment:

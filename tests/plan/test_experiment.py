@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 import yaml as plain_yaml
+from committed import experiments
 
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.experiment import PRESETS, Experiment
 
-EXPERIMENTS = sorted((Path(__file__).parents[2] / "experiments").glob("*.yaml"))
+EXPERIMENTS = experiments()
 WHOLE = {
     "question": "does it work?",
     "expectation": "p99 under 2 ms",
