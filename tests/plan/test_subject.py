@@ -81,8 +81,8 @@ def configurations(tmp_path, **change):
         (
             {"command": ["serve"]},
             "subject.command: {port} is missing: the command must be told the port to serve on",
-            "write {port} where its port stands, in quotes; where that is a file of its own, name it in files, "
-            "as experiments/peers.yaml does",
+            "write {port} where its port stands, in quotes; where that is a file of its own, name it in "
+            "files, as experiments/peers.yaml does",
         ),
         (
             {"command": ["serve", "{prot}", "{port}"]},
