@@ -269,9 +269,9 @@ def run(
         click.echo(result.summary())
         if result.disturbed:
             click.echo(
-                f"other programs, or the machine's host, disturbed {result.disturbed} of "
-                f"{counted(result.planned, 'run')}\n"
-                "  when it is quiet: the same command with --resume --retries 1 --patience 30m",
+                f"{one.experiment.name}: other programs, or the machine's host, disturbed "
+                f"{result.disturbed} of {counted(result.planned, 'run')}\n"
+                "  when it is quiet: the same kvstudy run with --resume --retries 1 --patience 30m",
                 err=True,
             )
         if result.failed:

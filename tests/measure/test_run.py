@@ -169,8 +169,8 @@ def test_a_run_disturbed_by_another_program_is_measured_again_and_both_are_kept(
     ), err
     assert "repeat 1: completed, but invalid: " in err
     assert err.endswith(
-        "disturbed 1 of 1 run\n"
-        "  when it is quiet: the same command with --resume --retries 1 --patience 30m\n"
+        "trial: other programs, or the machine's host, disturbed 1 of 1 run\n"
+        "  when it is quiet: the same kvstudy run with --resume --retries 1 --patience 30m\n"
     )
     assert (
         "1 of 1 runs were disturbed and are measured again (1 of at most 1 times); the first: "
