@@ -3,6 +3,7 @@
     asked = sweep.read_parameters()           the notebook's parameters, or else the main experiment
     experiment = sweep.experiment(asked)      refuses what it does not know, before anything is started
     sweep.plan_table(experiment)              one row per run
+    sweep.build(asked)                        service and generator
     await sweep.measure(experiment, asked)    progress, rate and p99 of the run under way, a stop button
 
 In a batch (papermill, nbconvert) nobody watches: the same runs are measured with a line of text.
@@ -10,6 +11,8 @@ In a batch (papermill, nbconvert) nobody watches: the same runs are measured wit
 
 import asyncio
 import os
+import sys
+from contextlib import redirect_stderr
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,7 @@ import pandas as pd
 
 from kvstudy.errors import ExperimentError, one_line
 from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.measure import build as builder
 from kvstudy.measure.execute import execute
 from kvstudy.plan.experiment import Experiment
 from kvstudy.plan.labels import check_label
@@ -122,6 +126,13 @@ def describe(experiment: Experiment) -> Markdown:
 def plan_table(experiment: Experiment) -> pd.DataFrame:
     """One row per run, in the order in which they are measured; of a search one per line of trials."""
     return pd.DataFrame([_row(run) for run in plan(experiment).runs])
+
+
+def build(asked: SweepParameters) -> None:
+    """Service and generator. What goes to stderr is red in JupyterLab, as an error: how a build goes on is
+    none."""
+    with redirect_stderr(sys.stdout):
+        builder.build(asked.root)
 
 
 async def measure(experiment: Experiment, asked: SweepParameters, watched: bool | None = None) -> Markdown:

@@ -1,6 +1,7 @@
 """What 02-sweep is asked for, and its plan as a table."""
 
 import asyncio
+import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -80,6 +81,12 @@ def test_the_plan_is_a_table_with_a_row_for_every_run_in_their_order():
     table = sweep.plan_table(experiment)
     assert list(table["run"]) == list(range(1, len(table) + 1)) and set(table["workload"]) > {"unique_put"}
     assert "expected:" in sweep.describe(experiment).data
+
+
+def test_how_a_build_goes_on_is_shown_as_text_and_not_as_an_error(monkeypatch, capsys):
+    monkeypatch.setattr("kvstudy.measure.build.build", lambda _root: print("service: built", file=sys.stderr))
+    sweep.build(sweep.read_parameters(["", SWEEP]))
+    assert capsys.readouterr() == ("service: built\n", "")
 
 
 @pytest.mark.parametrize(
