@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from kvstudy.errors import HostLost, KvstudyError
+from kvstudy.errors import HostLost, KvstudyError, in_words
 from kvstudy.hosts.host import Host
 from kvstudy.hosts.local import LocalHost
 from kvstudy.measure.artifacts import Artifacts
@@ -175,11 +175,14 @@ class Crew:
             notes.append((self.service.host.name, SHARED))
         return [f"host {name}: {note}" for name, note in notes]
 
-    def with_full_disk(self, message: str, here: Path) -> str:
-        """``message`` of what failed, behind the disk that has no room left: for want of that it may have.
-        Asked before anything is dropped. ``here``: the run's folder."""
+    def reason(self, error: KvstudyError | OSError, here: Path) -> str:
+        """Why the run failed, behind the disk that has no room left: for want of that it may have. Asked
+        before anything is dropped. ``here``: the run's folder."""
+        message = in_words(error) if isinstance(error, OSError) else error.message
         names_no_place = message.lower() == NO_ROOM
         if is_for_want_of_room(message) and not names_no_place:
+            return message
+        if isinstance(error, HostLost):  # the others are still at work, and answer when they are done
             return message
         found = {"": full_disk(here)}
         for one in self.members:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from kvstudy.errors import HostLost, KvstudyError, RunFailed, in_words
+from kvstudy.errors import HostLost, KvstudyError, RunFailed
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
@@ -94,8 +94,7 @@ class DuetLaunch:
         except KeyboardInterrupt:
             outcome, interrupted = f"{INTERRUPTED} during {self._phase}", True
         except (KvstudyError, OSError) as error:
-            message = in_words(error) if isinstance(error, OSError) else error.message
-            outcome = f"failed: {self._crew.with_full_disk(message, folder.path('x').parent)}"
+            outcome = f"failed: {self._crew.reason(error, folder.path('x').parent)}"
         except Exception as error:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kvstudy.errors import HostLost, KvstudyError, RunFailed, in_words
+from kvstudy.errors import HostLost, KvstudyError, RunFailed
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
@@ -84,8 +84,7 @@ class Run:
         except KeyboardInterrupt:
             outcome, interrupted = f"{INTERRUPTED} during {self._phase}", True
         except (KvstudyError, OSError) as error:
-            message = in_words(error) if isinstance(error, OSError) else error.message
-            outcome = f"failed: {self._crew.with_full_disk(message, folder.path('x').parent)}"
+            outcome = f"failed: {self._crew.reason(error, folder.path('x').parent)}"
         except Exception as error:
             outcome, bug = f"failed: {type(error).__name__}: {error}", error
         with shielded():

@@ -1,13 +1,14 @@
 """What comes from the hosts of a run when it ends, under which name, and what is said of a host that is lost
 then."""
 
+import errno
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from kvstudy.errors import HostLost
+from kvstudy.errors import HostLost, RunFailed
 from kvstudy.measure.crew import SHARED, Crew, Member
 from kvstudy.measure.limits import Needs
 from kvstudy.service_failure import is_of_service
@@ -151,16 +152,26 @@ def test_a_disk_without_room_is_said_before_what_failed_for_want_of_it(tmp_path,
 
     lost.station.full_disk = gone
     crew = Crew(there, (other, lost))
-    assert crew.with_full_disk(died, tmp_path / "run") == died
+
+    def reason(error) -> str:
+        return crew.reason(RunFailed(error) if isinstance(error, str) else error, tmp_path / "run")
+
+    assert reason(died) == died
     other.station.full_disk = lambda: Path("/data/stores")
-    told = crew.with_full_disk(died, tmp_path / "run")
+    told = reason(died)
     assert told == f"host b: no space left on device: /data/stores: {died}"
     assert not is_of_service(f"failed: {told}") and is_of_service(f"failed: {died}")
-    assert crew.with_full_disk(told, tmp_path / "run") == told
+    assert reason(told) == told
     other.station.full_disk = lambda: None
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    assert crew.with_full_disk(died, tmp_path / "run") == f"no space left on device: {tmp_path}: {died}"
-    assert crew.with_full_disk("no space left on device", tmp_path) == f"no space left on device: {tmp_path}"
+    assert reason(died) == f"no space left on device: {tmp_path}: {died}"
+    assert reason(OSError(errno.ENOSPC, "No space left on device")) == f"no space left on device: {tmp_path}"
+
+
+def test_where_a_host_is_lost_the_others_which_may_still_be_at_work_are_asked_nothing(tmp_path, member):
+    there, other = (member(name, []) for name in "ab")
+    there.station.full_disk = other.station.full_disk = lambda: pytest.fail("asked")
+    assert Crew(there, (other,)).reason(HostLost("host b is lost"), tmp_path) == "host b is lost"
 
 
 def test_space_port_and_limits_are_looked_at_on_the_hosts(member):
