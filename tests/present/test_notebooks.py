@@ -128,7 +128,8 @@ def test_what_prepares_a_notebook_is_one_line_of_a_cell_that_jupyterlab_shows_fo
 @each
 def test_only_the_sweep_measures(path):
     names = {name for tree in code(path) for node in ast.walk(tree) for name in _imported(node)}
-    measuring = {name for name in names if name.startswith(("kvstudy.measure", "subprocess")) or name == "os"}
+    measures = ("kvstudy.measure", "kvstudy.sweep", "subprocess")
+    measuring = {name for name in names if name.startswith(measures) or name == "os"}
     assert bool(measuring) == (path.stem == MEASURES)
 
 
@@ -161,4 +162,6 @@ def test_the_sweep_has_every_key_of_an_experiment_as_parameter():
 def _imported(node) -> set[str]:
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
-    return {node.module} if isinstance(node, ast.ImportFrom) and node.module else set()
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return set()
