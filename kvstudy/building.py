@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kvstudy.errors import KvstudyError
-from kvstudy.hosts.interrupt import interruptible
+from kvstudy.hosts.interrupt import interruptible, shielded
 from kvstudy.units import format_duration
 
 
@@ -90,16 +90,20 @@ def _sources(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 @contextmanager
-def _ended_with_us(builder: subprocess.Popen) -> Iterator[subprocess.Popen]:
+def _ended_with_us(start: Callable[[], subprocess.Popen]) -> Iterator[subprocess.Popen]:
     """Whoever is interrupted, or ended by its number, leaves no build behind that goes on beside the next
     measurement."""
-    with builder:
+    builder = None
+    with ExitStack() as at_end:
         try:
+            with shielded():  # an interrupt would come before anybody knows whom to end
+                builder = at_end.enter_context(start())
             yield builder
         except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(builder.pid, signal.SIGKILL)
-            builder.wait()  # which Popen does for a quarter of a second alone behind Ctrl-C
+            if builder:
+                with suppress(ProcessLookupError):
+                    os.killpg(builder.pid, signal.SIGKILL)
+                builder.wait()  # which Popen does for a quarter of a second alone behind Ctrl-C
             raise
 
 
@@ -113,7 +117,7 @@ def run_build(argv: list[str], environment: dict[str, str] | None, what: str, ec
     with (
         interruptible(),
         _ended_with_us(
-            subprocess.Popen(
+            lambda: subprocess.Popen(
                 argv,
                 env=environment,
                 stdout=subprocess.PIPE,
