@@ -28,8 +28,7 @@
     const width = chart.clientWidth - SIDES_PX;
     const {title, meta} = chart.layout ?? {};
     const full = chart._fullLayout;
-    if (!title?.text || !full || width < SIDES_PX || chart.kvstudyWidth === width) return;
-    chart.kvstudyWidth = width;
+    if (!title?.text || !full || width < SIDES_PX) return;
     const below = title.subtitle?.text ?? "";
     const told = meta?.title && [meta.finding === meta.title ? "" : meta.finding, meta.drawn];
     const begun = chart.kvstudyBegun ??= {
@@ -63,6 +62,7 @@
       if (heard.has(chart)) continue;
       heard.add(chart);
       widths.observe(chart);
+      chart.on?.("plotly_afterplot", () => fitted(chart)); // the renderer may draw the layout of before again
     }
   };
   window.kvstudyCharts = new MutationObserver(held);
