@@ -71,7 +71,7 @@ def p99_of_each(found: Tables, *of: Growth) -> list[tuple[str, Claim]]:
             claim,
         )
         for growth in of or growths()
-        for step in analysed.steps(found, growth)
+        for step in found.cached(analysed.steps, growth)
         for claim in step.claims
         if claim.measure == analysed.P99 and claim.ends
     ]
@@ -97,7 +97,7 @@ def claims(found: Tables) -> Answer | None:
             variant=f"{amount(growth, step.most)} {_WORK[growth.experiment]}",
         )
         for growth in growths()
-        for step in analysed.steps(found, growth)
+        for step in found.cached(analysed.steps, growth)
         for claim in step.claims
     ]
     return Answer(tuple(made), sum(claim.runs for claim in made)) if made else None
@@ -105,7 +105,7 @@ def claims(found: Tables) -> Answer | None:
 
 def grown(found: Tables, growth: Growth) -> str:
     """How much each measure grows from the least work to the most, a sentence without its full stop."""
-    steps = analysed.steps(found, growth)
+    steps = found.cached(analysed.steps, growth)
     if not steps:
         works = analysed.runs_with_work(found, growth)["work"].nunique()
         return (
