@@ -168,15 +168,15 @@ def execute(
         result = Result(experiment.name, len(whole.runs), kept=list(kept.values()))
         missing = [run for run in whole.runs if run.identity() not in kept]
         to_come = [run.configuration for run in missing]
-        store_bytes = max((one.disk_bytes for one in to_come), default=0)  # of stores there is one at a time
+        stores_bytes = replace(whole, runs=missing).stores_bytes
         if not hosts:
             fills = fills_here(lambda _doing: None)
-            check_disk(work_root(root), disk_needed(to_come, fills, store_bytes))
+            check_disk(work_root(root), disk_needed(to_come, fills, stores_bytes))
         if kept:
             print(f"{len(kept)} of {len(whole.runs)} runs are sealed already and kept", file=sys.stderr)
         for run in [] if experiment.search else result.kept:
             result.judge(run)
-        asked = (experiment.port, experiment.awake, experiment.cores, needs, to_come, store_bytes)
+        asked = (experiment.port, experiment.awake, experiment.cores, needs, to_come, stores_bytes)
         for told in dict.fromkeys(told for crew in crews for told in crew.check(*asked)):
             print(told, file=sys.stderr)
 

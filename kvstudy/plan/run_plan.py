@@ -241,9 +241,13 @@ class Plan:
 
     @property
     def disk_bytes(self) -> int:
-        """Filled stores are kept side by side; of the runs' own stores there is one at a time."""
-        kept = sum(map(fill_bytes, self.fills))
-        return kept + max((run.configuration.disk_bytes for run in self.runs), default=0)
+        """Filled stores are kept side by side."""
+        return sum(map(fill_bytes, self.fills)) + self.stores_bytes
+
+    @property
+    def stores_bytes(self) -> int:
+        """Of the runs' own stores there is one at a time."""
+        return max((run.configuration.disk_bytes for run in self.runs), default=0)
 
 
 # Service options that decide what lies on disk: a store filled under one of them is not restored for another.
