@@ -45,7 +45,7 @@ public final class ClosedStore implements Closeable {
     static ClosedStore open(Path directory, Disk disk, Allocator allocator) {
         try {
             StoreDirectory found = Files.isDirectory(directory) ? StoreDirectory.of(disk, directory) : null;
-            if (found == null || found.files().stream().noneMatch(ClosedStore::isOfAStore)) {
+            if (found == null || found.files().stream().noneMatch(FileNames::isFinal)) {
                 throw new StoreException("not the directory of a store: directory=" + directory);
             }
             Closeable lock = disk.lock(directory.resolve(FileNames.LOCK));
@@ -57,12 +57,6 @@ public final class ClosedStore implements Closeable {
             throw new StoreException(
                     "cannot open the store: directory=" + directory + ": " + StoreException.reasonOf(e), e);
         }
-    }
-
-    private static boolean isOfAStore(String name) {
-        return name.equals(FileNames.MANIFEST)
-                || FileNames.tableNumber(name).isPresent()
-                || FileNames.logNumber(name).isPresent();
     }
 
     private static SortedSet<Long> numbers(List<String> names, Function<String, OptionalLong> number) {

@@ -57,8 +57,12 @@ final class FileNames {
 
     /// True for every name that a store gives to a file, but that of the lock.
     static boolean isOfAStore(String name) {
+        return isFinal(name) || isTemporary(name);
+    }
+
+    /// The same of files that are whole.
+    static boolean isFinal(String name) {
         return name.equals(MANIFEST)
-                || isTemporary(name)
                 || tableNumber(name).isPresent()
                 || logNumber(name).isPresent();
     }

@@ -58,7 +58,9 @@ public final class StoreRepair {
 
     /// True when everything could be kept.
     public boolean run() throws IOException {
-        takeOutWhatIsNoFile(ManifestInspection.of(store));
+        if (!store.inTheWay.isEmpty()) {
+            takeOutWhatIsNoFile(ManifestInspection.of(store));
+        }
         takeOutTablesOfCutOffRepair(ManifestInspection.of(store));
         ManifestInspection manifest = ManifestInspection.of(store);
         manifest.findings().stream()
