@@ -1,6 +1,7 @@
 """Which tests go to the same process when several share the work (`make test-python`): what they share is
 made once. Which files are read where only what launches something is asked for."""
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from kvstudy.present.lean_imports import import_nbformat
 
 import_nbformat()
+for inherited in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):  # a make that a test starts is no part of `make test`
+    os.environ.pop(inherited, None)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -235,9 +235,10 @@ def test_what_make_measures_with_ends_with_it(tmp_path, target):
 
 
 @pytest.mark.skipif(not _until_creator_dies(), reason="needs setpriv")
-@pytest.mark.parametrize("working", [("cargo", "kvstudy"), ("python",)])
+@pytest.mark.parametrize("working", [("cargo", "kvstudy"), ("python", "python")])
 def test_what_make_test_has_started_ends_with_it_where_its_output_is_a_pipe(tmp_path, working):
-    """``working``: programs that work on when they are asked for tests; all else ends at once."""
+    """``working``: programs that work on when they are asked for tests, of Python's two; all else ends at
+    once."""
     shutil.copy(PROJECT / "Makefile", tmp_path)
     programs, pids = tmp_path / "env" / "bin", tmp_path / "pids"
     for folder in (programs, pids, tmp_path / "tests", tmp_path / "build"):
