@@ -10,6 +10,7 @@ import urllib.request
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -129,7 +130,17 @@ def opened(chromium, lab: str, name: str = "own") -> None:
 
 
 def until(chromium, script: str, holds=bool) -> None:
-    WebDriverWait(chromium, 90).until(lambda _: holds(chromium.execute_script(script)))
+    found = None
+
+    def does_hold(_) -> bool:
+        nonlocal found
+        found = chromium.execute_script(script)
+        return holds(found)
+
+    try:
+        WebDriverWait(chromium, 90).until(does_hold)
+    except TimeoutException:
+        pytest.fail(f"90 s, and the last that was found is {found}")
 
 
 def settled(chromium, script: str):
@@ -217,6 +228,7 @@ def test_lines_under_a_title_are_as_long_as_the_chart_is_wide_and_make_it_higher
     chromium.set_script_timeout(90)
     chromium.set_window_size(1440, 1000)
     opened(chromium, lab, "words")
+    chromium.execute_script("jupyterapp.shell.collapseLeft()")  # as wide as it likes, and would leave nothing
     chromium.execute_async_script(RUN_ALL)
     _, lines, height = settled(chromium, LINES)
     chromium.set_window_size(640, 1000)
