@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from kvstudy.errors import HostLost, KvstudyError, RunFailed
+from kvstudy.errors import HostLost, RunFailed
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
@@ -28,6 +28,7 @@ from kvstudy.measure.border_counters import Taken
 from kvstudy.measure.crew import Crew
 from kvstudy.measure.duet_part import Part, Turn
 from kvstudy.measure.duet_sides import End
+from kvstudy.measure.ending import ending_of
 from kvstudy.measure.generator import SideSilent
 from kvstudy.measure.pinning import OF_A_DUET, Pinning
 from kvstudy.measure.quiet import Patience
@@ -38,7 +39,6 @@ from kvstudy.plan.comparison import SIDES, Comparison, Launch, Load, Slices, pro
 from kvstudy.project import loadgen_binary, raw_root
 from kvstudy.record.duet import SLICES_FILE, side_file, write_slices
 from kvstudy.record.run_folder import RunWriter, SealedRun
-from kvstudy.service_failure import INTERRUPTED
 from kvstudy.subject.evidence.recording import counters_by_second
 
 CLOCK_STEP_MAX_NS = 1_000_000
@@ -87,34 +87,26 @@ class DuetLaunch:
         bench = self._bench
         self.waited_s = bench.patience.wait(bench.doing, self._crew.disturbed_now)
         folder = self._new_folder()
-        outcome, interrupted, bug = "completed", False, None
-        try:
+        here = folder.path("x").parent
+
+        def measure() -> None:
             self._begin(folder)
             self._measured(folder)
-        except KeyboardInterrupt:
-            outcome, interrupted = f"{INTERRUPTED} during {self._phase}", True
-        except (KvstudyError, OSError) as error:
-            outcome = f"failed: {self._crew.reason(error, folder.path('x').parent)}"
-        except Exception as error:
-            outcome, bug = f"failed: {type(error).__name__}: {error}", error
+
+        ending = ending_of(measure, lambda: self._phase, lambda error: self._crew.reason(error, here))
         with shielded():
             self._stopped()  # what an interrupt kept from it
             if self._crew.is_here:
                 bench.session.end_children()
-            lost = self._crew.end(folder.path("x").parent)
-            if lost and outcome == "completed":
-                outcome = f"failed: {lost}"  # evidence may be missing
+            ending.evidence_lost(self._crew.end(here))
             bench.doing("seal")
             self._drop_empty_logs(folder)
             self._machine["load_during"] = load_during(self._taken, self._machine.get("cores"))
             folder.write_json("machine.json", self._machine)
             folder.write_text(SLICES_FILE, write_slices(pd.DataFrame(self._rows)))
-            folder.write_json("run.json", self._facts(folder.run_id, outcome))
+            folder.write_json("run.json", self._facts(folder.run_id, ending.outcome))
             run = folder.seal()
-        if interrupted:
-            raise KeyboardInterrupt
-        if bug is not None:
-            raise bug
+        ending.raise_again()
         return run
 
     def _begin(self, folder: RunWriter) -> None:

@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kvstudy.errors import HostLost, KvstudyError, RunFailed
+from kvstudy.errors import HostLost, RunFailed
 from kvstudy.hosts.interrupt import shielded
 from kvstudy.hosts.session import Session
 from kvstudy.measure import machine
 from kvstudy.measure.artifacts import Artifacts
 from kvstudy.measure.crew import Crew
+from kvstudy.measure.ending import ending_of
 from kvstudy.measure.facts import run_facts
 from kvstudy.measure.generator import GeneratorCommand
 from kvstudy.measure.outcome import Answers, answers_of
@@ -29,7 +30,6 @@ from kvstudy.measure.supervision import SupervisedLoad
 from kvstudy.plan.run_plan import PlannedRun
 from kvstudy.project import raw_root
 from kvstudy.record.run_folder import RunWriter, SealedRun
-from kvstudy.service_failure import INTERRUPTED
 from kvstudy.subject.evidence.recording import counters_by_second
 from kvstudy.subject.protocol import Evidence
 
@@ -75,24 +75,19 @@ class Run:
     def sealed(self) -> SealedRun:
         self._bench.patience.wait(self._bench.progress.doing, self._crew.disturbed_now)
         folder = self._new_folder()
-        outcome, interrupted, bug = "completed", False, None
-        try:
+        here = folder.path("x").parent
+
+        def measure() -> None:
             self._begin(folder)
             self._measured(folder)
             if self._crew.sees_service:
                 self._service.check_unchanged()
-        except KeyboardInterrupt:
-            outcome, interrupted = f"{INTERRUPTED} during {self._phase}", True
-        except (KvstudyError, OSError) as error:
-            outcome = f"failed: {self._crew.reason(error, folder.path('x').parent)}"
-        except Exception as error:
-            outcome, bug = f"failed: {type(error).__name__}: {error}", error
+
+        ending = ending_of(measure, lambda: self._phase, lambda error: self._crew.reason(error, here))
         with shielded():
             if self._crew.is_here:
                 self._bench.session.end_children()
-            lost = self._crew.end(folder.path("x").parent)
-            if lost and outcome == "completed":
-                outcome = f"failed: {lost}"  # evidence may be missing
+            ending.evidence_lost(self._crew.end(here))
             self._drop_empty_logs(folder)
             self._bench.progress.doing("seal")
             folder.write_json("machine.json", self._machine)
@@ -101,7 +96,7 @@ class Run:
                 self._planned,
                 folder.run_id,
                 bench.label,
-                outcome,
+                ending.outcome,
                 bench.artifacts,
                 self._phases,
                 self._data_check,
@@ -113,10 +108,7 @@ class Run:
             )
             folder.write_json("run.json", facts | self._where())
             self.result = folder.seal()
-        if interrupted:
-            raise KeyboardInterrupt
-        if bug is not None:
-            raise bug
+        ending.raise_again()
         return self.result
 
     def _begin(self, folder: RunWriter) -> None:
