@@ -14,6 +14,7 @@ from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from visits import sized
 
 pytestmark = pytest.mark.browser
 
@@ -143,6 +144,11 @@ def until(chromium, script: str, holds=bool) -> None:
         pytest.fail(f"90 s, and the last that was found is {found}")
 
 
+def as_wide_as(chromium, width: int) -> None:
+    sized(chromium, width)
+    until(chromium, "return innerWidth", lambda now: now == width)
+
+
 def settled(chromium, script: str):
     """What the script returns once it returns the same three times."""
     seen: list = []
@@ -152,7 +158,7 @@ def settled(chromium, script: str):
 
 def test_charts_follow_a_choice_and_keep_their_height_and_tables_come_after_another_visit(chromium, lab):
     chromium.set_script_timeout(90)
-    chromium.set_window_size(1440, 1000)
+    as_wide_as(chromium, 1440)
     opened(chromium, lab)
     chromium.execute_async_script(RUN_ALL)
     until(chromium, TITLES, lambda titles: titles == ["p99 of all"])
@@ -164,7 +170,7 @@ def test_charts_follow_a_choice_and_keep_their_height_and_tables_come_after_anot
     height = chromium.execute_script(HEIGHT)
     assert height == 460, "of the theme"
     for width in (800, 1440):
-        chromium.set_window_size(width, 1000)
+        as_wide_as(chromium, width)
         time.sleep(2)  # what would shrink does so some frames later
         assert chromium.execute_script(HEIGHT) == height, f"window of {width} px"
 
@@ -213,7 +219,7 @@ def test_views_follow_the_choosers_of_a_cell_that_is_executed_again(chromium, la
 
 def test_the_chart_of_a_part_is_as_wide_as_a_side_panel_leaves_it(chromium, lab):
     chromium.set_script_timeout(90)
-    chromium.set_window_size(1440, 1000)
+    as_wide_as(chromium, 1440)
     opened(chromium, lab)
     chromium.execute_async_script(RUN_ALL)
     until(chromium, PART_WIDTHS, lambda widths: widths[0] == widths[1])
@@ -226,14 +232,14 @@ def test_the_chart_of_a_part_is_as_wide_as_a_side_panel_leaves_it(chromium, lab)
 
 def test_lines_under_a_title_are_as_long_as_the_chart_is_wide_and_make_it_higher(chromium, lab):
     chromium.set_script_timeout(90)
-    chromium.set_window_size(1440, 1000)
+    as_wide_as(chromium, 1440)
     opened(chromium, lab, "words")
     chromium.execute_script("jupyterapp.shell.collapseLeft()")  # as wide as it likes, and would leave nothing
     chromium.execute_async_script(RUN_ALL)
     _, lines, height = settled(chromium, LINES)
-    chromium.set_window_size(640, 1000)
+    as_wide_as(chromium, 640)
     until(chromium, LINES, lambda found: found[0] < 0 and found[1] > lines and found[2] > height)
-    chromium.set_window_size(1440, 1000)
+    as_wide_as(chromium, 1440)
     until(chromium, LINES, lambda found: found[0] < 0 and found[1:] == [lines, height])
 
 

@@ -5,7 +5,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 from test_answers_first import SCREEN, boxes, on_a_screen
-from visits import NARROW_PX, all_pages, opened, seen
+from visits import NARROW_PX, all_pages, opened, seen, sized
 
 from kvstudy.present.cards import Bar, Card, Shown
 
@@ -172,8 +172,7 @@ def test_a_printed_table_is_no_wider_than_its_paper(study, chromium):
         )
         WebDriverWait(chromium, 60).until(lambda _: len(chromium.execute_script(places)) > 2)
         chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-        on_paper = {"width": PAPER_PX, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", on_paper)
+        sized(chromium, PAPER_PX)
         assert max(right for right, _ in chromium.execute_script(places)) <= PAPER_PX, name
         chromium.execute_script("window.dispatchEvent(new Event('afterprint'))")
         assert {zoom for _, zoom in chromium.execute_script(places)} == {1}, name

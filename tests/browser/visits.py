@@ -83,10 +83,7 @@ def all_pages(study: Path) -> list[Path]:
 
 
 def opened(driver, page: Path, width: int = WIDE_PX, scheme: str = "light", height: int = 1000):
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
-    )
+    sized(driver, width, height)
     driver.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     )
@@ -94,6 +91,12 @@ def opened(driver, page: Path, width: int = WIDE_PX, scheme: str = "light", heig
     driver.get(page.as_uri())
     driver.execute_script("return document.readyState")
     return driver
+
+
+def sized(driver, width: int, height: int = 1000) -> None:
+    """What a page has for itself. From then on the window's own size says nothing of it."""
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 def draw_all(driver) -> None:
