@@ -5,6 +5,7 @@ memory, with the connections.
     runs_with_work(tables, growth)        its latency runs, with ``work`` and ``line``
     points(tables, growth)        one row per run and measure
     at_each(tables, growth)       medians at each amount of work
+    lines(tables, growth)         what is compared along the work
     steps(tables, growth)         claims of each line: the most work over the least
     compared(tables)              the most work against the least: a word for each measure; one family
 """
@@ -165,7 +166,7 @@ def steps(tables: Tables, growth: Growth) -> tuple[Step, ...]:
     a request."""
     valid = _valid(tables, growth)
     found = []
-    for line, (least, most), runs in _lines(tables, growth):
+    for line, (least, most), runs in lines(tables, growth):
         claims = []
         for measure, part in valid[valid["line"] == line].groupby("measure", sort=False):
             ends = [part[part["work"] == work] for work in (least, most)]
@@ -177,7 +178,7 @@ def steps(tables: Tables, growth: Growth) -> tuple[Step, ...]:
     return tuple(found)
 
 
-def _lines(tables: Tables, growth: Growth) -> list[tuple[str, tuple[float, float], pd.DataFrame]]:
+def lines(tables: Tables, growth: Growth) -> list[tuple[str, tuple[float, float], pd.DataFrame]]:
     """Each line with two amounts of work that have valid runs: the least and the most of these, and all its
     runs."""
     found = []
@@ -231,14 +232,26 @@ def compared(tables: Tables) -> pd.DataFrame:
     ``after`` the most."""
     parts = []
     for growth in growths():
-        for line, (least, most), mine in _lines(tables, growth):
-            ends = mine[mine["work"].isin([least, most])]
-            sides = [ends.loc[ends["work"] == work, growth.factor].iloc[0] for work in (least, most)]
-            rows = comparisons(
-                tables.only(ends["run_id"]), growth.factor, *sides, PERCENTILES, cpu=True, share=None
-            )
+        for line, (least, most), mine in lines(tables, growth):
+            rows = between(tables, growth, mine, least, most)
             parts.append(rows.assign(growth=growth.experiment, line=line, least=least, most=most))
     parts = [part for part in parts if len(part)]
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
     return with_words(pd.concat(parts, ignore_index=True), families.OWN_PAGE * tables.part)[COLUMNS]
+
+
+def between(
+    tables: Tables,
+    growth: Growth,
+    runs: pd.DataFrame,
+    least: float,
+    most: float,
+    percentiles: tuple[float, ...] = PERCENTILES,
+    cpu: bool = True,
+) -> pd.DataFrame:
+    """Rows of ``comparisons`` without a word: of ``runs``, those with the ``most`` work against those with
+    the ``least``."""
+    ends = runs[runs["work"].isin([least, most])]
+    sides = [ends.loc[ends["work"] == work, growth.factor].iloc[0] for work in (least, most)]
+    return comparisons(tables.only(ends["run_id"]), growth.factor, *sides, percentiles, cpu=cpu, share=None)

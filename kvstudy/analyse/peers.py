@@ -5,14 +5,18 @@ held, by the size of the values.
     sized(tables)            the latency runs at a rate with ``value_bytes``
     compared(tables)         every other against the baseline: a word for each measure at each place
     held(tables)             the highest rate that each held, and the lowest that it did not
+    expected(tables)         did each of them do at one place what page 10 expected of it?
 """
 
 import json
 
+import numpy as np
 import pandas as pd
 
-from kvstudy.analyse import rates
+from kvstudy.analyse import percentile_grid, rates
+from kvstudy.analyse.capacity import HELD, NOT_HELD
 from kvstudy.analyse.comparison import families
+from kvstudy.analyse.comparison.words import CANNOT_TELL, MIN_RUNS
 from kvstudy.analyse.configuration import (
     COMPARISON_COLUMNS,
     comparisons,
@@ -80,3 +84,24 @@ def held(tables: Tables) -> pd.DataFrame:
         for differs, part in each_configuration(of_place, along=["offered_rate_rps"])
     ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=HELD_COLUMNS)
+
+
+def expected(tables: Tables, rate_rps: float, size: int, p50_us: float = np.inf) -> dict[str, str]:
+    """HELD, NOT_HELD or *cannot tell* of each program with runs at ``rate_rps`` and values of ``size`` bytes:
+    that it holds the rate, and the median of each valid run is under ``p50_us``."""
+    runs = tables.runs[tables.runs["offered_rate_rps"] == rate_rps]
+    there = tables.only(runs.loc[value_bytes(runs) == size, "run_id"])
+    rows = held(there)
+    at = there.believed().percentiles
+    at = at[(at["latency_kind"] == "response") & percentile_grid.at(at["percentile"], 50.0)]
+    medians = at.merge(there.runs[["run_id", "server"]], on="run_id").groupby("server")["latency_us"]
+    lowest, highest = medians.min(), medians.max()
+    verdicts = {}
+    for server, of in rows.groupby("server"):
+        if of["fewest"].min() < MIN_RUNS:
+            verdicts[server] = CANNOT_TELL
+        elif of["saturation_rps"].notna().any() or lowest.get(server, 0) >= p50_us:
+            verdicts[server] = NOT_HELD
+        else:
+            verdicts[server] = HELD if highest.get(server, np.inf) < p50_us else CANNOT_TELL
+    return verdicts

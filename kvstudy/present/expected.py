@@ -3,23 +3,32 @@ the page.
 
 expected.neighbouring_rates(tables)      03: close together up to the saturation point
 expected.mostly_undecided(compared)      06: most changes move a ratio by no more than repeats differ
+expected.each_holds_and_one_does_not(tables)  10: small values are held by each, large ones not by all
+expected.grows_with_the_work(tables)     11: p99 at most doubles, or grows by more than the work
 """
+
+from functools import partial
 
 import pandas as pd
 
-from kvstudy.analyse import neighbours
+from kvstudy.analyse import neighbours, peers
 from kvstudy.analyse.capacity import HELD, NOT_HELD
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, TOO_FEW
+from kvstudy.analyse.expected_growth import Held, held_against
 from kvstudy.analyse.neighbours import TOGETHER
 from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.rates import held_rates
 from kvstudy.analyse.tables import Tables
-from kvstudy.present import words
+from kvstudy.present import growth, words
 from kvstudy.present.markdown import Markdown
 
 _TITLE = "**Against the Expectation:**"
 _VERDICTS = {HELD: "it held, as far as it was tested", NOT_HELD: "it did not hold", CANNOT_TELL: CANNOT_TELL}
+# What 10-peers expects: at the first place each program holds the rate with such a median, at the second one
+# of them does not hold it.
+_SMALL_RPS, _SMALL_BYTES, _SMALL_P50_US = 1000, 100, 1000.0
+_LARGE_RPS, _LARGE_BYTES = 4000, 100_000
 
 
 def neighbouring_rates(tables: Tables) -> Markdown:
@@ -78,6 +87,60 @@ def mostly_undecided(compared: pd.DataFrame) -> Markdown:
         f"side{launches} or more, at every rate that was measured, {differ} "
         f"{'shows' if differ == 1 else 'show'} a difference."
     )
+
+
+def each_holds_and_one_does_not(tables: Tables) -> Markdown:
+    """Of the small values every program must do what was expected, of the large ones one is enough."""
+    small = peers.expected(tables, _SMALL_RPS, _SMALL_BYTES, _SMALL_P50_US)
+    large = peers.expected(tables, _LARGE_RPS, _LARGE_BYTES)
+    every, all_large = _of_all(small), _of_all(large)
+    one_does_not = {HELD: NOT_HELD, NOT_HELD: HELD}.get(all_large, all_large)
+    does = f"hold it with a p50 under {words.latency(_SMALL_P50_US)}"
+    lines = [
+        f"- {words.rate(_SMALL_RPS)}, {words.size(_SMALL_BYTES)}: {_VERDICTS[every]}{_who(small, does)}.",
+        f"- {words.rate(_LARGE_RPS)}, {words.size(_LARGE_BYTES)}: {_VERDICTS[one_does_not]}"
+        f"{_who(large, 'hold it')}.",
+    ]
+    return Markdown("\n".join([_TITLE, "", *lines]))
+
+
+def _of_all(verdicts: dict[str, str]) -> str:
+    """HELD where all programs did it, NOT_HELD where one did not."""
+    if NOT_HELD in verdicts.values():
+        return NOT_HELD
+    return CANNOT_TELL if CANNOT_TELL in verdicts.values() or not verdicts else HELD
+
+
+def _who(verdicts: dict[str, str], does: str) -> str:
+    """Of which programs what was found."""
+    if not verdicts:
+        return ": not measured"
+    named = {
+        said: words.several(names)
+        for verdict, said in ((HELD, does), (NOT_HELD, "do not"), (CANNOT_TELL, CANNOT_TELL))
+        if (names := [name for name, found in verdicts.items() if found == verdict])
+    }
+    text = "; ".join(f"{said}: {names}" for said, names in named.items())
+    return f". {text[0].upper()}{text[1:]}"
+
+
+def grows_with_the_work(tables: Tables) -> Markdown:
+    """p99 of each line between two amounts of work, against what was expected of their ratio."""
+    lines = [f"- {_grew(held)}." for held in held_against(tables)]
+    return Markdown("\n".join([_TITLE, "", *lines]) if lines else f"{_TITLE} {CANNOT_TELL}: not measured.")
+
+
+def _grew(held: Held) -> str:
+    limit = f"{'More than' if held.beyond else 'At most'} {words.times(held.limit, 2)}"
+    begun = (
+        f"{held.line}, {held.growth.name}, {growth.works(held.growth, held.least, held.most)}: "
+        f"{_VERDICTS[held.verdict]}. {limit} was expected of p99"
+    )
+    if held.row is None:
+        return f"{begun}, and there are no valid runs at both"
+    few = f" ({TOO_FEW})" if min(held.row.runs_before, held.row.runs_after) < MIN_RUNS else ""
+    times = partial(words.times, digits=2)
+    return f"{begun}; it is {times(held.row.ratio)}{words.interval(held.row.low, held.row.high, times)}{few}"
 
 
 def _past(tables: Tables) -> str:

@@ -126,8 +126,8 @@ def _grown(step: Step, growth: Growth) -> str:
         for claim in known
     ]
     doubt = f" ({CANNOT_TELL}: {TOO_FEW})" if few else ""
-    work = f"{amount(growth, step.least)} to {amount(growth, step.most)}"
     lost = "".join(f"; at {amount(growth, at)} none of {runs} runs was valid" for at, runs in step.none_valid)
+    work = works(growth, step.least, step.most)
     return f"{step.line} from {work}: {words.several(grew)}{doubt}{lost}"
 
 
@@ -200,6 +200,10 @@ def place(runs: pd.DataFrame) -> str:
         if runs[name].nunique() == 1
     ]
     return f"At {words.several(named)}" if named else "At several rates"
+
+
+def works(growth: Growth, least: float, most: float) -> str:
+    return f"{amount(growth, least)} to {amount(growth, most)}"
 
 
 def amount(growth: Growth, work: float) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from kvstudy.analyse import growth as analysed
 from kvstudy.analyse.configuration import CPU
-from kvstudy.present import claim_text, growth, headlines, notebook
+from kvstudy.present import claim_text, expected, growth, headlines, notebook
 from kvstudy.present.figures import growth as drawn
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -245,3 +245,34 @@ def test_work_that_loses_its_runs_is_a_row_without_a_ratio(make):
     make("connections", {1000: 600}, repeats=2, counted={"errors": {"read": 2}})
     (lost,) = growth.compared(growth.measured()).query("measure == 'invalid runs'").to_dict("records")
     assert (lost["ratio"], lost["least work"], lost["most work"]) == ("–", "0 %", "25.0 %")
+
+
+@pytest.mark.parametrize(
+    ("experiment", "typical_us", "said"),
+    [
+        ("connections", {64: 300, 10_000: 450}, "it held, as far as it was tested. At most 2.0 × "),
+        ("connections", {64: 300, 10_000: 1200}, "it did not hold. At most 2.0 × was expected of p99"),
+        ("connections", {64: 300, 1000: 1200}, "cannot tell. At most 2.0 × was expected of p99, and there"),
+        (
+            "larger-than-memory",
+            {"1g": 200, "192m": 4000},
+            "it held, as far as it was tested. More than 5.3 ×",
+        ),
+        ("larger-than-memory", {"1g": 200, "192m": 400}, "it did not hold. More than 5.3 × was expected"),
+        (
+            "larger-than-memory",
+            {"1g": 200, "512m": 4000},
+            "cannot tell. More than 2.0 × was expected of p99, ",
+        ),
+    ],
+)
+def test_the_page_says_whether_p99_grew_as_expected(make, experiment, typical_us, said):
+    make(experiment, typical_us)
+    told = expected.grows_with_the_work(growth.measured()).data.replace("\u202f", " ")
+    assert said in told, told
+
+
+def test_of_runs_that_survived_it_is_not_said_that_p99_grew_as_little_as_expected(make):
+    make("connections", {64: 300, 10_000: 310})
+    make("connections", {10_000: 310}, repeats=2, counted={"errors": {"read": 900}})
+    assert ": cannot tell. " in expected.grows_with_the_work(growth.measured()).data

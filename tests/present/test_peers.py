@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kvstudy.present import headlines, notebook, peers
+from kvstudy.present import expected, headlines, notebook, peers
 from kvstudy.present.figures import peers as drawn
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -178,3 +178,31 @@ def test_of_two_builds_each_is_told_the_rates_that_it_holds(make):
     make(servers=["kv-service"], sizes=(100,), tool_digests={"service": "jar-2"}, seconds=slow)
     (cell,) = peers.held(peers.measured())["kv-service"].str.replace("\u202f", " ")
     assert "digest=jar-1: every rate, to 2 000 r/s" in cell and "digest=jar-2: not 2 000 r/s" in cell
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {},
+            "it held, as far as it was tested. Hold it with a p50 under 1.00 ms: empty, kv-service and nginx",
+        ),
+        ({"repeats": 2}, "cannot tell. Cannot tell: empty, kv-service and nginx"),
+        ({"seconds": [np.full(1000, 1500)] * 6}, "it did not hold. Do not: empty, kv-service and nginx"),
+        ({"seconds": [np.full(300, 300)] * 6}, "it did not hold. Do not: empty, kv-service and nginx"),
+        ({"sizes": (100_000,)}, "cannot tell: not measured"),
+    ],
+)
+def test_the_page_says_whether_each_program_held_small_values_as_expected(make, changes, said):
+    at = {"offered_rate_rps": 1000.0, "seconds": [np.full(1000, 300)] * 6, "sizes": (100,)}
+    make(**(at | changes))
+    told = expected.each_holds_and_one_does_not(peers.measured()).data.replace("\u202f", " ")
+    assert f"- 1 000 r/s, 100 B: {said}." in told, told
+
+
+def test_one_program_that_misses_the_rate_of_large_values_is_what_was_expected(make):
+    for servers, seconds in (["empty", "nginx"], 4000), (["kv-service"], 3000):
+        at = {"offered_rate_rps": 4000.0, "seconds": [np.full(seconds, 300)] * 6, "sizes": (100_000,)}
+        make(servers=servers, **at)
+    told = expected.each_holds_and_one_does_not(peers.measured()).data.replace("\u202f", " ")
+    assert "- 4 000 r/s, 97.7 KiB: it held, as far as it was tested." in told, told
