@@ -4,6 +4,7 @@ out.
 shown = duets.chosen(experiment, comparison)     the last that was measured, or the one that is named; None
                                                  where there is none
 duets.answer(shown)                              one sentence, then what it rests on
+duets.card(shown)                                the same for the head of a page
 duets.measures(shown)                            a row per measure
 duets.difference(shown)                          the flame graph of either, coloured by its difference
 """
@@ -11,6 +12,7 @@ duets.difference(shown)                          the flame graph of either, colo
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 import pandas as pd
 from IPython.display import HTML
@@ -27,6 +29,7 @@ from kvstudy.analyse.option_duets import option_duets
 from kvstudy.analyse.tables import study_duets
 from kvstudy.errors import ExperimentError
 from kvstudy.present import claim_text, flame_difference, words
+from kvstudy.present.cards import Card
 from kvstudy.present.markdown import Markdown
 from kvstudy.record.duet import side_file
 from kvstudy.record.run_folder import open_run
@@ -59,10 +62,12 @@ class Shown:
         return [one for one in self.others if asked & set(one.tables.duets["asked"])]
 
 
-def chosen(experiment: str | None = None, comparison: str | None = None) -> Shown | None:
+def chosen(
+    experiment: str | None = None, comparison: str | None = None, data_root: Path | None = None
+) -> Shown | None:
     """Of ``experiment``, or of all; ``comparison``: the beginning of its digest. ExperimentError where a
     named one is not there."""
-    tables = study_duets(progress=False, spread=workers.processes)
+    tables = study_duets(data_root, progress=False, spread=workers.processes)
     found = [one for one in analysed.duets(tables) if experiment in (None, one.experiment)]
     if comparison is not None:
         named = [one for one in found if one.comparison.startswith(str(comparison))]
@@ -94,6 +99,16 @@ def answer(shown: Shown | None) -> Markdown:
     return Markdown(f"## {sentence(duet)}\n\n{measured}\n\n{reference}{basis(shown)}")
 
 
+def card(shown: Shown) -> Card:
+    """The answer, for the head of the page of one experiment alone."""
+    duet = shown.duet
+    return Card("06-before-after", "Did the change help?", f"{sentence(duet)}.", sure=(_count(duet),))
+
+
+def _count(duet: Duet) -> str:
+    return f"{duet.counted} of {words.counted(duet.asked, 'launch')} count{'s' * (duet.counted == 1)}"
+
+
 def sentence(duet: Duet) -> str:
     """At most one number: "main is slower than before: p50 of put 1.05 ×"."""
     one = duet.primary
@@ -107,8 +122,7 @@ def sentence(duet: Duet) -> str:
         return f"{duet.b} and {duet.a} are {word(one)}: {what}"
     why = doubt(one)
     if duet.counted < FIRST_LOOK:
-        launches = words.counted(duet.asked, "launch")
-        why = f"{duet.counted} of {launches} count{'s' * (duet.counted == 1)}, {FIRST_LOOK} are needed"
+        why = f"{_count(duet)}, {FIRST_LOOK} are needed"
     return f"Cannot tell whether {duet.b} differs from {duet.a}: {what}; {why}"
 
 

@@ -91,9 +91,7 @@ def export(project_root: Path, out_dir: Path, progress: bool = True, experiment:
         if len(failed) == sum(source.stem != MEASURING for source in sources):
             raise next(iter(failed.values()))
         first = FIRST if experiment is None else sources[0].stem
-        answers = _cards(executed)
-        if experiment is not None and kinds != {DUETS}:
-            answers = _cards_of(experiment, project_root)
+        answers = _cards(executed) if experiment is None else _cards_of(experiment, kinds, project_root)
         _write_pages(partial, executed, answers, project_root, out_dir, first)
         _write_assets(partial / "assets")
         _check_sizes(partial, _bytes_max(project_root))
@@ -284,11 +282,16 @@ def _cards(executed: dict[str, nbformat.NotebookNode]) -> dict[str, cards.Card]:
     return cards.read(stored[0]) if stored else {}
 
 
-def _cards_of(experiment: str, root: Path) -> dict[str, cards.Card]:
-    """The answers of the experiment's own runs."""
-    from kvstudy.present import headlines  # which the whole study needs in its kernels alone
+def _cards_of(experiment: str, kinds: frozenset[str], root: Path) -> dict[str, cards.Card]:
+    """The answers of the experiment's own runs and of its last duet."""
+    from kvstudy.present import duets, headlines  # which the whole study needs in its kernels alone
 
-    return headlines.of_experiment(study_tables(root / "data", experiment, progress=False))
+    found = {}
+    if kinds != {DUETS}:
+        found |= headlines.of_experiment(study_tables(root / "data", experiment, progress=False))
+    if shown := duets.chosen(experiment, data_root=root / "data"):
+        found["06-before-after"] = duets.card(shown)
+    return found
 
 
 def _folders(notebook: nbformat.NotebookNode, root: Path, out_dir: Path) -> dict:

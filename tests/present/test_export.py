@@ -11,6 +11,7 @@ import pytest
 from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from kvstudy.analyse.tables import DUETS
 from kvstudy.errors import KvstudyError
 from kvstudy.present import report
 
@@ -147,6 +148,15 @@ def test_an_experiment_has_a_page_of_each_kind_that_was_measured_and_its_index_i
     page = report.export(tmp_path, tmp_path / "figures" / "shop", progress=False, experiment="shop")
     assert sorted(path.stem for path in page.parent.glob("*.html")) == [*others, "index"]
     assert f"Of {index}" in page.read_text()
+
+
+def test_the_page_of_a_duet_of_which_nothing_counts_begins_with_that(tmp_path):
+    DuetMaker(tmp_path / "data" / "raw")(
+        experiment="shop", machine={"load_during": {"foreign_cpu_share_mean": 0.72}}
+    )
+    (card,) = report._cards_of("shop", frozenset({DUETS}), tmp_path).values()
+    assert card.page == "06-before-after" and card.sure == ("0 of 1 launch count",)
+    assert card.answer == "Cannot tell whether change differs from main: no launch counts."
 
 
 def test_pages_of_the_reference_alone_have_a_bound_of_their_own(tmp_path):
