@@ -12,8 +12,8 @@ def lines(tables, rules=findings.RULES):
     return findings.render(tables, rules).data
 
 
-def invalid(tables, check="no_foreign_load"):
-    failed = tables.validity.drop_duplicates("run_id").assign(check=check, verdict="FAIL")
+def invalid(tables, check="no_foreign_load", observed="a lot"):
+    failed = tables.validity.drop_duplicates("run_id").assign(check=check, verdict="FAIL", observed=observed)
     return replace(tables, runs=tables.runs.assign(verdict="FAIL", excluded="outside"), validity=failed)
 
 
@@ -21,6 +21,12 @@ def test_only_invalid_runs_give_no_number_but_the_checks_that_failed():
     text = lines(invalid(sample_tables(profiled=False)))
     assert text.count("| cannot tell: none of its runs counts; checks failed: no_foreign_load") == 3
     assert "µs" not in text and "r/s" not in text
+
+
+def test_of_runs_that_did_not_complete_it_is_told_what_ended_them():
+    died = invalid(sample_tables(profiled=False), "completed", "failed: service died during fill: exit 3: x")
+    text = lines(died)
+    assert text.count("checks failed: service died during fill (") == 3 and "completed" not in text
 
 
 def test_a_question_that_was_not_measured_has_no_line():

@@ -11,6 +11,7 @@ A question that nobody measured has no answer (None). One whose runs all fail a 
 Answer without claims, which says how many runs there are and which checks failed.
 """
 
+import re
 from dataclasses import dataclass
 
 import pandas as pd
@@ -73,11 +74,18 @@ def unanswered(tables: Tables) -> Answer | None:
 
 
 def failed_checks(tables: Tables, runs: pd.DataFrame, most: int = 3) -> tuple[tuple[str, int], ...]:
-    """The checks that ``runs`` failed most often."""
+    """The checks that ``runs`` failed most often; of runs that did not complete, what ended them."""
     failed = tables.validity[
         (tables.validity["verdict"] == FAIL) & tables.validity["run_id"].isin(runs["run_id"])
-    ]["check"].value_counts()
-    return tuple((str(check), int(count)) for check, count in failed.head(most).items())
+    ]
+    ended = failed["check"] == "completed"
+    names = failed["check"].mask(ended, failed["observed"].map(_what_ended_it)).value_counts()
+    return tuple((str(name), int(count)) for name, count in names.head(most).items())
+
+
+def _what_ended_it(outcome: str) -> str:
+    """Without where it was, and the details."""
+    return re.sub(r"failed: (host \S+: )?([^:]*).*", r"\2", outcome, flags=re.DOTALL)
 
 
 def service_tables(tables: Tables) -> Tables:
