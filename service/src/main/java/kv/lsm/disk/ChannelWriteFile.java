@@ -12,6 +12,7 @@ final class ChannelWriteFile implements WriteFile {
     /// What came before while nobody asked for it is left to the sync: it would be much for one call.
     private static final int PIECES_AT_ONCE = 3;
 
+    private final Path file;
     private final FileChannel channel;
     private int descriptor;
     private long written;
@@ -19,6 +20,7 @@ final class ChannelWriteFile implements WriteFile {
     private long begun;
 
     ChannelWriteFile(Path file) throws IOException {
+        this.file = file;
         channel = FileChannel.open(
                 file, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE);
         descriptor = PageCache.open(file);
@@ -26,8 +28,12 @@ final class ChannelWriteFile implements WriteFile {
 
     @Override
     public void write(ByteBuffer buffer) throws IOException {
-        while (buffer.hasRemaining()) {
-            written += channel.write(buffer);
+        try {
+            while (buffer.hasRemaining()) {
+                written += channel.write(buffer);
+            }
+        } catch (IOException e) {
+            throw UninterruptedChannel.naming(file, e);
         }
     }
 
@@ -42,7 +48,11 @@ final class ChannelWriteFile implements WriteFile {
 
     @Override
     public void sync() throws IOException {
-        channel.force(false);
+        try {
+            channel.force(false);
+        } catch (IOException e) {
+            throw UninterruptedChannel.naming(file, e);
+        }
     }
 
     @Override

@@ -11,10 +11,12 @@ import java.nio.file.StandardOpenOption;
 /// A log mapped into memory: a store to it is in the page cache at once and outlives the process, without a
 /// system call.
 final class MappedLogFile implements LogFile {
+    private final Path file;
     private final Arena arena = Arena.ofShared();
     private final MemorySegment mapping;
 
     MappedLogFile(Path file, long bytes) throws IOException {
+        this.file = file;
         try (UninterruptedChannel channel =
                 new UninterruptedChannel(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             mapping = channel.run(c -> c.map(FileChannel.MapMode.READ_WRITE, 0, bytes, arena));
@@ -40,7 +42,7 @@ final class MappedLogFile implements LogFile {
         try {
             mapping.asSlice(from, to - from).force();
         } catch (UncheckedIOException e) {
-            throw e.getCause();
+            throw UninterruptedChannel.naming(file, e.getCause());
         }
     }
 

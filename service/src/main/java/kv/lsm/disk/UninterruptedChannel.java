@@ -42,6 +42,8 @@ final class UninterruptedChannel implements AutoCloseable {
                     reopen(used);
                 } catch (ClosedChannelException e) { // another thread was interrupted
                     reopen(used);
+                } catch (IOException e) {
+                    throw naming(file, e);
                 }
             }
         } finally {
@@ -49,6 +51,12 @@ final class UninterruptedChannel implements AutoCloseable {
                 Thread.currentThread().interrupt();
             }
         }
+    }
+
+    /// The error of a call on an open file: the system tells it without the file.
+    static IOException naming(Path file, IOException e) {
+        String message = String.valueOf(e.getMessage());
+        return message.contains(file.toString()) ? e : new IOException(file + ": " + message, e);
     }
 
     private synchronized void reopen(FileChannel dead) throws IOException {

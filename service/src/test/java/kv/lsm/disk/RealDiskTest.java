@@ -1,6 +1,7 @@
 package kv.lsm.disk;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.Closeable;
 import java.io.IOException;
@@ -48,6 +49,19 @@ class RealDiskTest {
         String answer = new String(probe.getInputStream().readAllBytes()).strip();
         assertThat(probe.waitFor()).isZero();
         return answer;
+    }
+
+    /// The system tells it without the file.
+    @Test
+    void anErrorOfAFileThatIsOpenNamesTheFile() throws Exception {
+        Path full = Path.of("/dev/full");
+        try (WriteFile file = disk.create(full)) {
+            assertThatThrownBy(() -> file.write(ByteBuffer.allocate(1)))
+                    .hasMessage("/dev/full: No space left on device");
+            assertThatThrownBy(file::sync).hasMessage("/dev/full: Invalid argument");
+        }
+        assertThatThrownBy(() -> disk.createLog(full, 1, false, TimeSlices.endless()))
+                .hasMessage("/dev/full: No space left on device");
     }
 
     /// Closing any descriptor of a file ends all locks that a process has on it.
