@@ -6,6 +6,7 @@ import kv.lsm.RangeCursor;
 import kv.lsm.StallCause;
 import kv.lsm.Store;
 import kv.lsm.StoreClosedException;
+import kv.lsm.StoreException;
 import kv.lsm.StoreFailedException;
 import kv.lsm.WriteStalledException;
 import one.profiler.Span;
@@ -325,7 +326,7 @@ final class Router {
 
     private void logRarely(String what, Throwable e) {
         if (logged.isDue()) {
-            log.error(what, e);
+            log.error(what + ": " + StoreException.reasonOf(e), StoreException.traceOrNull(e));
         }
     }
 

@@ -2,9 +2,16 @@ package kv.lsm;
 
 import java.util.concurrent.atomic.AtomicReference;
 
-/// The first I/O error that ended writing. Thread-safe.
+/// The first I/O error that ended writing, which the log tells at once. Thread-safe.
 final class Failure {
-    private record Cause(String what, Throwable error) {}
+    private static final System.Logger LOGGER = System.getLogger(Failure.class.getName());
+
+    private record Cause(String what, Throwable error) {
+        String line() {
+            return "the store takes no more writes: " + what + ": " + StoreException.reasonOf(error) + "; "
+                    + adviceFor(error);
+        }
+    }
 
     private final AtomicReference<Cause> first = new AtomicReference<>();
     private volatile boolean told;
@@ -17,8 +24,12 @@ final class Failure {
     }
 
     void set(String what, Throwable error) {
-        if (first.compareAndSet(null, new Cause(what, error))) {
-            Threads.start("kv-failed", whenSet);
+        Cause cause = new Cause(what, error);
+        if (first.compareAndSet(null, cause)) {
+            Threads.start("kv-failed", () -> {
+                whenSet.run();
+                Retry.tell(LOGGER, System.Logger.Level.ERROR, cause.line(), StoreException.traceOrNull(error));
+            });
         }
     }
 
@@ -56,10 +67,7 @@ final class Failure {
     void checkQuietly() {
         Cause cause = first.get();
         if (cause != null) {
-            throw new StoreFailedException(
-                    "the store takes no more writes: " + cause.what + ": " + StoreException.reasonOf(cause.error) + "; "
-                            + adviceFor(cause.error),
-                    cause.error);
+            throw new StoreFailedException(cause.line(), cause.error);
         }
     }
 }

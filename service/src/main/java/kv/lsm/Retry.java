@@ -56,7 +56,7 @@ final class Retry {
         if (failureOrNull == null) {
             failureOrNull = work + " failed and is tried again: directory=" + files.directory() + ", reason="
                     + StoreException.reasonOf(e);
-            tell(System.Logger.Level.WARNING, failureOrNull + adviceFor(e));
+            tell(LOGGER, System.Logger.Level.WARNING, failureOrNull + adviceFor(e), null);
             delayNanos = DELAY_NANOS_MIN;
         } else {
             delayNanos = Math.min(2 * delayNanos, DELAY_NANOS_MAX);
@@ -68,7 +68,7 @@ final class Retry {
     void succeeded() {
         if (failureOrNull != null) {
             failureOrNull = null;
-            tell(System.Logger.Level.INFO, work + " went well again: directory=" + files.directory());
+            tell(LOGGER, System.Logger.Level.INFO, work + " went well again: directory=" + files.directory(), null);
         }
     }
 
@@ -83,9 +83,9 @@ final class Retry {
 
     /// A line that cannot be written costs the line, not the thread: what kept the work from its files may keep
     /// the log from its own.
-    private static void tell(System.Logger.Level level, String line) {
+    static void tell(System.Logger logger, System.Logger.Level level, String line, Throwable errorOrNull) {
         try {
-            LOGGER.log(level, line);
+            logger.log(level, line, errorOrNull);
         } catch (RuntimeException | LinkageError | InternalError e) {
             // nobody could be told of this either
         }

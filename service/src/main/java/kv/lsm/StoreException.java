@@ -1,5 +1,6 @@
 package kv.lsm;
 
+import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.NoSuchFileException;
@@ -33,5 +34,10 @@ public class StoreException extends RuntimeException {
             case AccessDeniedException f -> "permission denied: " + f.getFile();
             default -> e.getMessage() == null ? e.toString() : e.getMessage();
         };
+    }
+
+    /// What the log needs of an error beside its line: nothing where the environment is at fault.
+    public static Throwable traceOrNull(Throwable e) {
+        return e instanceof IOException || e instanceof StoreException ? null : e;
     }
 }

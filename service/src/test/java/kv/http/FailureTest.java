@@ -118,6 +118,34 @@ class FailureTest {
         }
     }
 
+    /// A store whose disk has failed refuses every write: a stack trace a second would fill the log.
+    @Test
+    void anErrorOfTheDiskIsOneLineOfTheLogAndOneOfTheServiceItselfHasItsTrace() throws Exception {
+        IOException disk = new IOException("planted");
+        for (RuntimeException error : List.of(
+                new StoreFailedException("the disk", disk),
+                new WriteStalledException(StallCause.NO_LOG, Duration.ofSeconds(1), "the disk"))) {
+            assertThat(linesOfAPutThatFailsWith(error))
+                    .hasSize(1)
+                    .first()
+                    .asString()
+                    .contains("request failed: method=PUT")
+                    .contains("the disk");
+        }
+        assertThat(linesOfAPutThatFailsWith(new IllegalStateException("a bug")))
+                .anyMatch(line -> line.startsWith("\tat "));
+    }
+
+    private static List<String> linesOfAPutThatFailsWith(RuntimeException error) throws Exception {
+        MemoryStore store = new MemoryStore();
+        store.beforeEach = () -> sneak(error);
+        try (CapturedLog log = new CapturedLog(Router.class);
+                TestServer server = new TestServer(store)) {
+            server.ask(put("/v0/entity?id=a", "one"));
+            return log.lines();
+        }
+    }
+
     private static void sneak(Throwable error) {
         switch (error) {
             case RuntimeException e -> throw e;

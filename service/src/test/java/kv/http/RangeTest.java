@@ -7,8 +7,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -20,9 +18,6 @@ import kv.lsm.RangeCursor;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
-import org.slf4j.spi.LocationAwareLogger;
 
 /// Range reads: what is in them, how they are framed, and that their size costs no memory.
 class RangeTest {
@@ -175,32 +170,16 @@ class RangeTest {
                 throw new IllegalStateException("planted by the test");
             }
         };
-        ByteArrayOutputStream log = new ByteArrayOutputStream();
-        PrintStream before = System.err;
-        System.setErr(new PrintStream(log, true));
-        int level = setLevelOfLog(LocationAwareLogger.ERROR_INT); // else tests log nothing of this package
-        try (TestServer server = new TestServer(failing)) {
+        try (CapturedLog log = new CapturedLog(LingeringSession.class);
+                TestServer server = new TestServer(failing)) {
             for (int i = 0; i < ranges; i++) {
                 assertThatThrownBy(() -> server.ask(get("/v0/entities?start=a")))
                         .isInstanceOf(IOException.class);
             }
             Eventually.holds(() -> server.server.connections().size() == 0);
-        } finally {
-            setLevelOfLog(level);
-            System.setErr(before);
+            assertThat(log.lines().stream().filter(line -> line.contains("connection closed after an error")))
+                    .hasSizeLessThan(ranges);
         }
-        assertThat(log.toString().lines().filter(line -> line.contains("connection closed after an error")))
-                .hasSizeLessThan(ranges);
-    }
-
-    /// The level before.
-    private static int setLevelOfLog(int level) throws ReflectiveOperationException {
-        Logger ofConnections = LoggerFactory.getLogger(LingeringSession.class);
-        Field field = ofConnections.getClass().getDeclaredField("currentLogLevel");
-        field.setAccessible(true);
-        int before = field.getInt(ofConnections);
-        field.setInt(ofConnections, level);
-        return before;
     }
 
     /// The second begins when the socket has taken the rest of the first.

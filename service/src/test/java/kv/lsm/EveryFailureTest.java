@@ -10,8 +10,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.StreamHandler;
 import java.util.stream.Stream;
+import kv.Eventually;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.AfterAll;
@@ -289,5 +295,35 @@ class EveryFailureTest {
                 .isNull();
         store.close();
         assertThat(syncs[0]).as("syncs of the log after the failed one").isEqualTo(1);
+    }
+
+    /// `/v0/ready` says that the log tells why, and nobody may write for hours.
+    @Test
+    void whatEndedWritingIsInTheLogBeforeAnybodyWritesAgain() {
+        List<LogRecord> lines = new CopyOnWriteArrayList<>();
+        Handler handler = new StreamHandler() {
+            @Override
+            public synchronized void publish(LogRecord line) {
+                lines.add(line);
+            }
+        };
+        Logger logger = Logger.getLogger(Failure.class.getName());
+        logger.addHandler(handler);
+        FaultyDisk disk = new FaultyDisk();
+        Store store = LsmStore.open(options(WalMode.INTERVAL, ReadMode.MMAP), disk, new Allocator());
+        try {
+            disk.setFaults((count, what) -> what.equals("sync log"));
+            store.put(new byte[] {1}, new byte[] {1});
+            Eventually.holds(() -> !lines.isEmpty());
+            assertThat(store.isWritable()).isFalse();
+            assertThat(lines).hasSize(1);
+            assertThat(lines.getFirst().getMessage())
+                    .startsWith("the store takes no more writes: a write-ahead log could not be synced: ")
+                    .doesNotContain("\n");
+            assertThat(lines.getFirst().getThrown()).isNull();
+        } finally {
+            logger.removeHandler(handler);
+            assertThatThrownBy(store::close).isInstanceOf(StoreFailedException.class);
+        }
     }
 }
