@@ -32,12 +32,16 @@ public class StoreException extends RuntimeException {
             case FileAlreadyExistsException f -> "not a directory: " + f.getFile();
             case NoSuchFileException f -> "no such file or directory: " + f.getFile();
             case AccessDeniedException f -> "permission denied: " + f.getFile();
-            default -> e.getMessage() == null ? e.toString() : e.getMessage();
+            default -> withAdvice(e.getMessage() == null ? e.toString() : e.getMessage());
         };
     }
 
     /// What the log needs of an error beside its line: nothing where the environment is at fault.
     public static Throwable traceOrNull(Throwable e) {
         return e instanceof IOException || e instanceof StoreException ? null : e;
+    }
+
+    private static String withAdvice(String reason) {
+        return reason.endsWith("Too many open files") ? reason + " (ulimit -n sets how many may be)" : reason;
     }
 }
