@@ -16,7 +16,7 @@ enum Answer {
 
     MALFORMED_REQUEST(400, "Bad Request", "malformed request"),
     MALFORMED_HOST(400, "Bad Request", "expected one Host header with a valid host"),
-    MALFORMED_ESCAPE(400, "Bad Request", "malformed percent escape in a key"),
+    MALFORMED_ESCAPE(400, "Bad Request", "malformed percent escape in a key, a prefix or dir"),
     MALFORMED_LENGTH(400, "Bad Request", "malformed, repeated or contradictory body length"),
     MALFORMED_CHUNK(400, "Bad Request", "malformed chunk in the request body"),
     UNKNOWN_PATH(
@@ -53,7 +53,7 @@ enum Answer {
     REQUEST_TIMEOUT(408, "Request Timeout", "the rest of the request did not come in time"),
     VALUE_TOO_LARGE(
             413, "Content Too Large", "the value is larger than --max-value-bytes, or than a quarter of the heap"),
-    KEY_TOO_LONG(414, "URI Too Long", "a key is longer than 1024 bytes"),
+    KEY_TOO_LONG(414, "URI Too Long", "a key, a prefix or dir is longer than 1024 bytes"),
     TARGET_TOO_LONG(414, "URI Too Long", "the request line is too long"),
     EXPECTATION_UNKNOWN(417, "Expectation Failed", "expected 100-continue"),
     HEAD_TOO_LARGE(431, "Request Header Fields Too Large", "the request's headers are too large"),

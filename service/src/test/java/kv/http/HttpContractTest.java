@@ -207,7 +207,12 @@ class HttpContractTest {
         RawClient.Reply none = client.ask(get("/metrics?prefix=nothing"));
         assertThat(none.status()).isEqualTo(200);
         assertThat(none.body()).isEmpty();
-        assertThat(client.ask(get("/metrics?prefix=%zz")).status()).isEqualTo(400);
+        RawClient.Reply malformed = client.ask(get("/metrics?prefix=%zz"));
+        assertThat(malformed.status()).isEqualTo(400);
+        assertThat(malformed.text()).contains("a prefix");
+        RawClient.Reply tooLong = client.ask(get("/metrics?prefix=" + "k".repeat(1_025)));
+        assertThat(tooLong.status()).isEqualTo(414);
+        assertThat(tooLong.text()).contains("a prefix");
     }
 
     @Test
