@@ -55,6 +55,7 @@ final class Arguments {
         @Option(
                 names = "--dir",
                 paramLabel = "PATH",
+                converter = DirectoryPath.class,
                 description = "Directory of the store; made when absent. Required.")
         Path dir;
 

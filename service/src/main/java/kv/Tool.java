@@ -87,7 +87,7 @@ public final class Tool implements Callable<Integer> {
 
     /// What every command takes.
     private abstract static class OnStore implements Callable<Integer> {
-        @Parameters(paramLabel = "DIR", description = "Directory of the store.")
+        @Parameters(paramLabel = "DIR", converter = DirectoryPath.class, description = "Directory of the store.")
         Path directory;
 
         @Spec

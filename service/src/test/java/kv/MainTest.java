@@ -52,6 +52,13 @@ class MainTest {
         assertThat(store).doesNotExist();
     }
 
+    /// As every name beyond ASCII is where the locale is POSIX. What no locale can hold can be tried in all of them.
+    @Test
+    void aDirectoryThatTheLocaleCannotNameIsRefusedWithWhatHelps() {
+        isRefused("'--dir': no path: Nul character not allowed", "--port=0", "--dir=a\0b");
+        isRefused("LC_ALL=C.UTF-8", "--port=0", "--dir=a\0b");
+    }
+
     /// As `--dir "$STORE"` of a script is, where nothing was set: the store would be in the working directory.
     @Test
     void anEmptyDirectoryIsNone() {
