@@ -45,13 +45,25 @@ SlicePart = Annotated[float, PlainValidator(_slice_part)]
 
 def _gap(value: object) -> tuple[float, float]:
     least, between, most = str(value).partition("..")
-    gap = _slice_part(least), _slice_part(most if between else least)
+    try:
+        gap = _slice_part(least), _slice_part(most if between else least)
+    except ValueError as error:
+        raise ValueError(f"{error}, or two of them: 20ms..350ms") from None
     if gap[0] > gap[1]:
         raise ValueError(f"the shorter one first, as 20ms..350ms: {value!r}")
     return gap
 
 
 Gap = Annotated[tuple[float, float], PlainValidator(_gap)]
+
+
+def _of_a_side(value: object) -> str | int | float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"not a value of a factor: {value!r}")
+    return value
+
+
+ValueOfSide = Annotated[str | int | float, PlainValidator(_of_a_side)]
 
 
 # Of the preset smoke, which proves that a file can be measured, where it says nothing of its duets itself.
@@ -81,7 +93,7 @@ class Comparing(Part):
     one.
     ``profile``: what async-profiler samples, in slices of their own of the first launch."""
 
-    baseline: dict[str, str | int | float] | None = None
+    baseline: dict[str, ValueOfSide] | None = None
     within: TimeLimitS = 600.0
     launches: Rounds | None = None
     until: Literal["all", "primary"] = "all"

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.comparing import DEFAULT, IN_A_CLOSED_LOOP, MEASURES, Comparing
 from kvstudy.plan.experiment import PORT_MAX, Experiment
+from kvstudy.plan.refusal import nearest
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
     FILL_RATE_RPS,
@@ -244,7 +245,11 @@ def changed(
     own: dict = {"within": within, "launches": None} if within is not None else {}
     if primary is not None:
         if primary not in MEASURES:
-            raise ExperimentError(f"no such measure: {primary}", f"measures: {', '.join(MEASURES)}")
+            near = nearest(primary, MEASURES)
+            raise ExperimentError(
+                f"no such measure: {primary!r}",
+                f"did you mean {near}?" if near else f"measures: {', '.join(MEASURES)}",
+            )
         own["primary"] = primary
     if baseline is not None:
         if "=" not in baseline and baseline != DEFAULT:

@@ -24,6 +24,7 @@ LINES_MAX = 20_000
 SHOWN_MAX = 300  # letters of a message
 TOO_DEEP = "not valid YAML: nested too deeply"
 NOT_TEXT = re.compile(r"[^\n\t -\x7e\x85\xa0-\ud7ff\ue000-\U0010ffff]")  # of what YAML calls printable
+KEY_ITSELF = "[key]"  # in a path of pydantic behind a key that a mapping may not have
 WRITTEN_AS = {"comparing": "compare", "preset": "presets"}  # fields that have another name than their key
 
 
@@ -184,15 +185,15 @@ def refuse(path: KeyPath, what: str, source: Source, hint: str | None = None) ->
 
 def unknown_key(path: KeyPath, known: typing.Iterable[str], source: Source) -> ExperimentError:
     known = sorted(known)
-    near = _nearest(str(path[-1]), known, cutoff=0.5)
+    near = nearest(str(path[-1]), known)
     hint = f"did you mean {near}?" if near else f"known keys: {', '.join(known)}"
     return refuse(path[:-1], f"unknown key: {path[-1]}", _At(source, path), hint)
 
 
-def _nearest(word: str, known: typing.Iterable[str], cutoff: float = 0.6) -> str | None:
+def nearest(word: str, known: typing.Iterable[str]) -> str | None:
     """The name that was meant, also by capital letters where it has small ones."""
     named = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), named, n=1, cutoff=cutoff)
+    near = difflib.get_close_matches(word.lower(), named, n=1)
     return named[near[0]] if near else None
 
 
@@ -214,7 +215,7 @@ def refusal(
     complaints = error.errors()
     complaints.sort(key=lambda complaint: complaint["type"] != "extra_forbidden")
     first = complaints[0]
-    path = tuple(part for part in first["loc"] if not _is_branch(part))
+    path = tuple(part for part in first["loc"] if part != KEY_ITSELF)
     if first["type"] == "extra_forbidden":
         return unknown_key(path, _known_keys(model, path[:-1]), source)
     if first["type"] == "missing":
@@ -228,7 +229,7 @@ def refusal(
         allowed = [
             name.strip().strip("'") for name in first["ctx"]["expected"].replace(" or ", ",").split(",")
         ]
-        near = _nearest(str(given), allowed)
+        near = nearest(str(given), allowed)
         hint = f"did you mean {near}?" if near else None
         return refuse(path, f"not one of {', '.join(allowed)}: {given!r}", source, hint)
     if first["type"] in ("model_type", "dict_type"):
@@ -241,14 +242,10 @@ def refusal(
         )
     if first["type"] != "value_error":
         message = f"{message[0].lower()}{message[1:]}: {given!r}"
+    if first["type"] == "list_type" and isinstance(given, str):
+        message += f"\nwrite [{given}]"
     message, _, hint = message.partition("\n")
     return refuse(path, message, source, hint or None)
-
-
-def _is_branch(part: str | int) -> bool:
-    """pydantic puts the name of a validator or of a union's branch into the path; keys of ours are plain
-    words."""
-    return isinstance(part, str) and not all(letter.isalnum() or letter in "_-" for letter in part)
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:

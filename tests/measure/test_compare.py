@@ -628,7 +628,14 @@ def test_the_side_that_alone_answers_another_status_is_named(project):
         ),
         ({}, ["--builds", "main", "."], 1, "revision cannot be built: main: not a git repository: "),
         (EMPTY_SIDES, ["--within", "3s"], 2, "--within 3s is shorter than one launch of both sides, about "),
-        (EMPTY_SIDES, ["--primary", "median"], 2, "no such measure: median\n  measures: p50, p90, "),
+        (EMPTY_SIDES, ["--primary", ""], 2, "no such measure: ''\n  measures: p50, p90, "),
+        (
+            EMPTY_SIDES,
+            ["--primary", "p99_slice"],
+            2,
+            "no such measure: 'p99_slice'\n  did you mean p99-slice?",
+        ),
+        (EMPTY_SIDES, ["--primary", "worst"], 2, "no such measure: 'worst'\n  measures: p50, p90, "),
         (
             EMPTY_SIDES,
             ["--generators", "2"],

@@ -346,9 +346,13 @@ def test_in_smoke_every_duet_of_an_experiment_here_takes_less_than_a_minute():
     ("compare", "told"),
     [
         ({"primry": "cpu"}, "compare: unknown key: primry\n  did you mean primary?"),
+        ({"factor": "handler"}, "compare: unknown key: factor\n  known keys: baseline, "),
+        ({"baseline": {"handler": None}}, "compare.baseline.handler: not a value of a factor: None"),
+        ({"profile": "cpu"}, "compare.profile: input should be a valid list: 'cpu'\n  write [cpu]"),
         ({"primary": "p51"}, "not one of p50, p90, p99, p99-slice, p99.9, mean, cpu, written, rate: 'p51'"),
         ({"counted": "0.5ms"}, "whole milliseconds, and at least one: '0.5ms'"),
         ({"gap": "20ms..soon"}, "gap: not a duration: 'soon'"),
+        ({"gap": "20ms-30ms"}, "2h, or two of them: 20ms..350ms"),
         ({"gap": "350ms..20ms"}, "the shorter one first, as 20ms..350ms: '350ms..20ms'"),
         ({"repeats": 3}, "compare.repeats: a duet has none of its own: it is of the whole file"),
         ("primary", "compare: must be a mapping of keys to values"),

@@ -106,6 +106,13 @@ def test_mistyped_argument_of_one_of_several_workloads_is_found(tmp_path):
     assert error.hint == "did you mean key_count?"
 
 
+def test_a_key_that_holds_a_point_is_named_as_the_one_that_is_unknown(tmp_path):
+    searched = {"search": SEARCH | {"objective": {"p99.9": "5ms"}}}
+    error = refused(tmp_path, searched, without=("rate",))
+    assert error.message.endswith("search.objective: unknown key: p99.9")
+    assert error.hint == "did you mean p999?"
+
+
 def test_mistyped_value_is_answered_with_the_nearest_valid_one(tmp_path):
     error = refused(tmp_path, {"service": {"handler": "worker"}})
     assert "service.handler: not one of selector, workers, virtual: 'worker'" in error.message
