@@ -37,7 +37,7 @@ STATUSES_OF_OURS = {"PUT": (201,), "GET": (200,), "DELETE": (202,)}
 STATUSES_OF_OTHERS = {"PUT": (200, 201, 204), "GET": (200,), "DELETE": (200, 202, 204)}
 PATH_OF_OURS = "/v0/entity?id={key}"
 PLACEHOLDERS = ("{port}", "{dir}", "{root}", "{host}", "{java}")
-STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP")
+STOP_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "KILL")
 # Under which name a run notes the digest of what was measured, by its server; of any other server under
 # SUBJECT.
 SERVER_PROGRAMS = {KV_SERVICE: "service", EMPTY: "empty-server"}
@@ -76,7 +76,7 @@ class Stop(Part):
     """How a command is ended: by ``signal``, and by force after ``time``. ``exit``: the codes of an orderly
     end; without it 0 and the signal's own."""
 
-    signal: Literal["TERM", "INT", "QUIT", "HUP"] = "TERM"
+    signal: Literal[STOP_SIGNALS] = "TERM"
     time: NotedTimeLimitS = 20.0
     exit: Annotated[list[Annotated[int, Field(ge=0, le=255)]], BeforeValidator(listed)] | None = None
 

@@ -105,7 +105,12 @@ def configurations(tmp_path, **change):
             "write service: {memory: …}",
         ),
         (COMMAND | {"memory": "much"}, "subject.memory: not a size: 'much'", None),
-        (COMMAND | {"stop": "KILL"}, "subject.stop.signal: not one of TERM, INT, QUIT, HUP: 'KILL'", None),
+        (
+            COMMAND | {"stop": "STOP"},
+            "subject.stop.signal: not one of TERM, INT, QUIT, HUP, KILL: 'STOP'",
+            None,
+        ),
+        (COMMAND | {"files": {"my.conf": 1}}, "subject.files.my.conf: input should be a valid string", None),
         (
             COMMAND | {"ready": {"line": "x", "http": "/"}},
             "subject.ready.http: give either line or http, not both",

@@ -250,6 +250,11 @@ def test_a_command_that_ignores_its_signal_is_killed_and_that_is_said(place):
     )
 
 
+def test_a_command_that_ends_by_force_alone_stops_in_order_where_that_is_said(place):
+    live = command(place, "ignores-term", stop="KILL").launch(place)
+    assert live.stop() is None
+
+
 def test_another_signal_and_other_exit_codes_may_be_orderly(place):
     code = (
         "import signal, socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); "
