@@ -13,7 +13,6 @@ process, and then find the work done.
 import errno
 import fcntl
 import json
-import os
 import re
 import shutil
 import sys
@@ -238,7 +237,8 @@ def _sweep(tidy_root: Path, wanted: set[str]) -> None:
 
 
 def _replace(file: Path, text: str) -> None:
-    new = file.with_name(f".{file.name}.{os.getpid()}{part.UNFINISHED}")
+    """By whoever holds the lock: what one left that was killed here is overwritten."""
+    new = file.with_name(f".{file.name}{part.UNFINISHED}")
     try:
         new.write_text(text, encoding="utf-8")
         new.replace(file)

@@ -322,6 +322,16 @@ def test_a_killed_builder_leaves_nothing_that_looks_whole(make_run, tidy, tmp_pa
     assert content(tidy) == content(tmp_path / "fresh")
 
 
+def test_of_a_builder_that_was_killed_while_it_wrote_the_index_nothing_stays(make_run, tidy):
+    make_run()
+    kill = "Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+    program = BUILDER.format(before=kill, runs=str(make_run.root), tidy=str(tidy))
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL
+    assert list(tidy.glob(f".{build.INDEX}*"))
+    made(make_run, tidy)
+    assert {path.name for path in tidy.iterdir() if path.is_file()} == {build.INDEX, build.LOCK}
+
+
 @pytest.mark.parametrize("killed_by", ["_rows", "_written", "_unreadable", "_name"])
 def test_a_part_whose_builder_was_killed_at_any_step_is_made_again(make_run, tidy, tmp_path, killed_by):
     make_run()
