@@ -4,7 +4,7 @@ or none, never a mixture.
     with replacing(folder) as new: …      writes into ``new``; where it raises, ``folder`` stays
 
 What a killed one left behind goes with the next. A lock tells it from the folder of one that is still at
-work, also where that is in another container and its pid says nothing here.
+work, and no two have one name, also where the other one is in another container.
 """
 
 import fcntl
@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 from kvstudy.record.run_folder import PARTIAL_SUFFIX
 
@@ -24,9 +25,8 @@ _OLD = ".old"
 def replacing(folder: Path) -> Iterator[Path]:
     """A new folder; at the end of the block it takes the place of ``folder``, by two renames."""
     _drop_left_behind(folder)
-    new, old = (
-        folder.with_name(f".{folder.name}.{os.getpid()}{what}{PARTIAL_SUFFIX}") for what in (".new", _OLD)
-    )
+    mine = f".{folder.name}.{uuid4().hex}"
+    new, old = (folder.with_name(f"{mine}{what}{PARTIAL_SUFFIX}") for what in (".new", _OLD))
     lock = _begun(new)
     try:
         yield new
@@ -44,8 +44,7 @@ def replacing(folder: Path) -> Iterator[Path]:
 def _begun(folder: Path) -> int:
     """Its lock; whoever tidies up may take the folder for one left behind before it has that."""
     while True:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             lock = os.open(folder, os.O_RDONLY)
             with suppress(OSError):  # a file system without locks
@@ -57,7 +56,7 @@ def _begun(folder: Path) -> int:
 
 def _drop_left_behind(folder: Path) -> None:
     """Of those killed between the renames the old folder stays where no new one came."""
-    named = re.compile(rf"\.{re.escape(folder.name)}\.\d+(\.new|(?P<old>\.old))?({PARTIAL_SUFFIX})?")
+    named = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]+(\.new|(?P<old>\.old))?({PARTIAL_SUFFIX})?")
     for path in folder.parent.glob(".*"):
         found = named.fullmatch(path.name)
         if found and not (found["old"] and not folder.exists()) and _is_left(path):

@@ -79,11 +79,20 @@ def test_what_a_killed_process_left_goes_with_the_next_and_of_one_at_work_nothin
         (folder.parent / older).mkdir()
     replace(folder)
     (half,) = folder.parent.glob(".study.*")
-    assert (half / "half").exists() and str(other.pid) in half.name
+    assert (half / "half").exists()
     os.kill(other.pid, signal.SIGKILL)
     other.wait()
     replace(folder)
     assert sorted(path.name for path in folder.parent.iterdir()) == [".study-of-mine", "study"]
+
+
+def test_two_under_one_pid_as_in_two_containers_do_not_write_into_each_others_folder(folder):
+    with replacing(folder) as first:
+        (first / "page").write_text("first")
+        replace(folder)
+        assert (folder / "page").read_text() == "after"
+    assert (folder / "page").read_text() == "first"
+    assert list(folder.parent.iterdir()) == [folder]
 
 
 def test_the_old_folder_of_one_killed_between_the_renames_stays_until_there_is_a_new_one(folder):
