@@ -6,6 +6,7 @@ anything else that failed, 130 after Ctrl-C. ``--debug`` adds the traceback.
 """
 
 import errno
+import locale
 import os
 import re
 import shutil
@@ -865,7 +866,7 @@ def _progress(items: list, what: str) -> list:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: runs a command and ends the process with its exit code."""
-    if os.environ.get("LC_ALL") in ("C", "POSIX"):
+    if locale.setlocale(locale.LC_CTYPE) == "C":  # so too where LC_ALL names one that is not installed
         # As Python does where LANG says so: there a JVM opens no file below a folder that is not of ASCII.
         os.environ["LC_ALL"] = "C.UTF-8"
     sys.exit(exit_code_of(arguments))

@@ -182,10 +182,13 @@ def test_a_run_disturbed_by_another_program_is_measured_again_and_both_are_kept(
     assert len(sealed_runs(project.raw)) == 3
 
 
-def test_a_folder_with_a_letter_beyond_ascii_is_measured_in_also_where_the_locale_is_c(project, monkeypatch):
-    """There a JVM opens no file below it."""
+@pytest.mark.parametrize("named", ["C", "xx_XX.UTF-8"])
+def test_a_folder_with_a_letter_beyond_ascii_is_measured_in_also_where_the_locale_is_c(
+    project, monkeypatch, named
+):
+    """There a JVM opens no file below it. One that is not installed is taken for it."""
     elsewhere = Project(project.root.with_name("größer"))
-    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("LC_ALL", named)
     code, out, err = elsewhere.finished(elsewhere.kvstudy("run", elsewhere.experiment()))
     assert code == 0 and out.startswith("trial: 1 run: 1 sealed"), err
 
