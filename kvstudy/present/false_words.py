@@ -12,6 +12,7 @@ of its own: twenty duets are twenty pages in that respect.
 import pandas as pd
 
 from kvstudy.analyse.comparison.words import ALPHA, expected_false
+from kvstudy.analyse.configuration import INVALID
 from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.present import words
 
@@ -24,17 +25,18 @@ def of_comparisons(compared: pd.DataFrame) -> str:
     sizes = compared.loc[~by_duet, "family"]
     duets = compared[by_duet]
     count = len(duets[["experiment", "before_name", "after_name"]].drop_duplicates()) if len(duets) else 0
-    return of_runs(int(sizes.max()) if len(sizes) else 0) + of_duets(count)
+    invalid = ", those of invalid runs among them," if (compared["measure"] == INVALID).any() else ""
+    return of_runs(int(sizes.max()) if len(sizes) else 0, invalid) + of_duets(count)
 
 
-def of_runs(size: int) -> str:
+def of_runs(size: int, among: str = "") -> str:
     """How many of a family, without and with the correction; "" of a single word. Beside the reference the
     reader's words and its own share the page in twenty."""
     if size < 2:
         return ""
     return (
-        f" By chance about {expected_false(size):.2g} of {words.counted(size, 'word')} of independent runs "
-        "would be false. Corrected for their number (Holm), at most one page in twenty has a false "
+        f" By chance about {expected_false(size):.2g} of {words.counted(size, 'word')} of independent runs"
+        f"{among} would be false. Corrected for their number (Holm), at most one page in twenty has a false "
         "difference, and one a false “the same”."
     )
 

@@ -148,7 +148,7 @@ def said_once(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     if len(frame) < 2:
         return frame
     same = [name for name in names if frame[name].nunique() == 1]
-    parts = [f"{name} {frame[name].iloc[0]}" for name in same]
+    parts = [_named(name, frame[name].iloc[0]) for name in same]
     if "threads" in names and "threads" not in same and (frame["threads"] == frame["connections"]).all():
         same.append("threads")
         parts.append("as many threads as connections")
@@ -156,6 +156,11 @@ def said_once(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     if parts:
         shorter.attrs["caption"] = f"In every row: {words.several(parts)}."
     return shorter
+
+
+def _named(name: str, value: object) -> str:
+    """*no label* has its name."""
+    return value if str(value).endswith(f" {name}") else f"{name} {value}"
 
 
 def held(tables: Tables) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sample import sample_tables
 
-from kvstudy.analyse.configuration import comparisons
+from kvstudy.analyse.configuration import INVALID, comparisons
 from kvstudy.analyse.option_duets import BY_DUET, BY_RUNS
 from kvstudy.present import false_words, growth, peers
 from kvstudy.present.figures import published as drawn
@@ -14,11 +14,11 @@ from kvstudy.present.summary import steepest
 FEW = "at most one page in twenty"
 
 
-def of(*rows: tuple[str, str, int]) -> str:
+def of(*rows: tuple[str, str, int], measure: str = "p50") -> str:
     names = ["by", "experiment", "family"]
     return false_words.of_comparisons(
         pd.DataFrame([dict(zip(names, row, strict=True)) for row in rows]).assign(
-            before_name="a", after_name="b"
+            before_name="a", after_name="b", measure=measure
         )
     )
 
@@ -27,6 +27,12 @@ def test_of_independent_runs_it_is_said_how_many_would_be_false_and_on_how_many_
     text = of(*[(BY_RUNS, "wal", 24)] * 24)
     assert "about 1.2 of 24 words of independent runs would be false" in text and FEW in text
     assert "duet" not in text
+
+
+def test_words_of_invalid_runs_which_no_row_of_a_chart_has_are_named():
+    assert "words of independent runs would be" in of(*[(BY_RUNS, "wal", 7)] * 7)
+    text = of(*[(BY_RUNS, "wal", 7)] * 7, measure=INVALID)
+    assert "of 7 words of independent runs, those of invalid runs among them, would be false" in text
 
 
 def test_duets_are_counted_for_themselves_and_never_among_the_page_in_twenty():

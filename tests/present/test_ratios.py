@@ -140,6 +140,8 @@ def test_threads_that_follow_the_connections_are_told_by_these():
         said_once(frame, ["connections", "threads"]).attrs["caption"]
         == "In every row: as many threads as connections."
     )
+    nameless = frame.assign(label="no label")
+    assert said_once(nameless, ["label"]).attrs["caption"] == "In every row: no label."
     assert list(said_once(frame.assign(threads=[1, 2]), ["connections", "threads"])) == [
         "connections",
         "threads",

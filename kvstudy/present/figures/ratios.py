@@ -48,8 +48,9 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
             "one whose processors were kept awake."
         )
         return nothing(_NO_PAIR, f"{_sides(before, after)} {more}".strip())
-    outcomes, compared = (
+    outcomes, chance, compared = (
         _outcomes(compared, before, after),
+        false_words.of_comparisons(compared),
         compared[compared["measure"] != INVALID].iloc[::-1],
     )
     if compared.empty:
@@ -93,7 +94,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
         "Ratio of each measure, one side over the other",
         finding,
         f"Ratio of medians over runs with the 95 % interval of its t test; left of 1 is lower{better}.{few}"
-        f"{apart}{outcomes}{false_words.of_comparisons(compared)}",
+        f"{apart}{outcomes}{chance}",
     )
 
 
