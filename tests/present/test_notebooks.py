@@ -117,6 +117,14 @@ def test_a_chart_on_a_page_has_a_title_of_few_words_and_no_number(path):
 
 
 @each
+def test_no_chart_shades_a_connection_by_its_number_which_ranks_nothing(path):
+    for tree in code(path):
+        for node in ast.walk(tree):
+            is_colour = isinstance(node, ast.keyword) and node.arg == "color"
+            assert not (is_colour and ast.unparse(node.value) == "'connection'")
+
+
+@each
 def test_what_prepares_a_notebook_is_one_line_of_a_cell_that_jupyterlab_shows_folded(path):
     texts = [cell.source for cell in cells(path, "code")]
     (prepares,) = (cell for cell in cells(path, "code") if "%load_ext kvstudy" in cell.source)
