@@ -26,6 +26,7 @@ from kvstudy.project import EXPORT_VARIABLE, ROOT_VARIABLE, project_root
 DEFAULTS = "# Defaults"
 INJECTED = "# Parameters"
 _NEARLY = 0.85  # as difflib counts: all but a letter of five
+_THEME = "KVSTUDY_THEME"
 RENAMED = {"profile_name": "preset"}  # parameters that had another name
 
 
@@ -33,7 +34,7 @@ def begin() -> None:
     """Prepares the notebook of this kernel. ExperimentError for a parameter that it does not have."""
     _at_home()
     _errors_in_one_line()
-    theme.use(os.environ.get("KVSTUDY_THEME", "light"))
+    theme.use(os.environ.get(_THEME, "light"))
     _tables_offline()
     _look_of_jupyterlab()
     _again()
@@ -112,16 +113,20 @@ def _tables_offline() -> None:
 def _look_of_jupyterlab() -> None:
     """JupyterLab's renderer of plotly asks a chart whose place was resized to fill it, and the place is as
     high as the chart: without a height of its own it has none then. It knows no template's height, either.
-    Sentences in tables are broken into lines as in the pages."""
+    Sentences in tables are broken into lines as in the pages. Charts are as dark as JupyterLab where nobody
+    said how dark they should be."""
     if not os.environ.get(EXPORT_VARIABLE) and get_ipython() is not None:
         import plotly.express as px
 
         px.defaults.height = theme.HEIGHT_PX
-        style, *scripts = (
-            (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
-            for name in ("tables.css", "quantities.js", "ticks.js", "lab.js")
-        )
-        display(HTML(f"<style>{style}</style><script>{''.join(scripts)}</script>"))
+        styles = _assets("tables.css", *([] if _THEME in os.environ else ["lab.css"]))
+        scripts = _assets("quantities.js", "ticks.js", "lab.js")
+        display(HTML(f"<style>{styles}</style><script>{scripts}</script>"))
+
+
+def _assets(*names: str) -> str:
+    folder = Path(__file__).parent / "assets"
+    return "".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 def _again() -> None:

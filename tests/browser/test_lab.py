@@ -76,6 +76,7 @@ while (partsOf(getComputedStyle(ground).backgroundColor)[3] === 0) ground = grou
 return [head, ground].map((one, at) => getComputedStyle(one)[['color', 'backgroundColor'][at]])
     .map((colour) => shade(partsOf(colour)));
 """
+FILTER = f"return getComputedStyle(document.querySelector('{CHART}')).filter"
 ROWS = "return document.querySelectorAll('.jp-OutputArea table.dataTable tbody tr').length"
 
 
@@ -243,16 +244,17 @@ def test_lines_under_a_title_are_as_long_as_the_chart_is_wide_and_make_it_higher
     until(chromium, LINES, lambda found: found[0] < 0 and found[1:] == [lines, height])
 
 
-def test_tables_are_as_dark_as_the_jupyterlab_around_them_also_when_that_changes(chromium, lab):
+def test_tables_and_charts_are_as_dark_as_the_jupyterlab_around_them_also_when_that_changes(chromium, lab):
     chromium.set_script_timeout(90)
     opened(chromium, lab, "words")
     chromium.execute_async_script(RUN_ALL)
-    for theme, is_readable in (
-        ("JupyterLab Dark", lambda words, ground: words > 180 and ground < 80),
-        ("JupyterLab Light", lambda words, ground: words < 80 and ground > 180),
+    for theme, inverted, is_readable in (
+        ("JupyterLab Dark", True, lambda words, ground: words > 180 and ground < 80),
+        ("JupyterLab Light", False, lambda words, ground: words < 80 and ground > 180),
     ):
         change = (
             "jupyterapp.commands.execute('apputils:change-theme', {theme: arguments[0]}).then(arguments[1])"
         )
         chromium.execute_async_script(change, theme)
         until(chromium, SHADES, lambda shades, is_readable=is_readable: shades and is_readable(*shades))
+        until(chromium, FILTER, lambda found, inverted=inverted: found.startswith("invert") == inverted)

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import nbformat
+import plotly.express as px
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from kvstudy.errors import ExperimentError, KvstudyError
 from kvstudy.present import extension
+from kvstudy.project import EXPORT_VARIABLE
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 OWN = "# Defaults: …\nexperiment = None\nlabel = 'a'  # a comment\nlimit = 2.5"
@@ -67,6 +69,18 @@ def test_a_root_that_was_named_wrongly_is_an_error_not_replaced(tmp_path, monkey
     monkeypatch.setenv("KVSTUDY_ROOT", str(tmp_path))
     with pytest.raises(KvstudyError, match="not a kvstudy project"):
         extension.begin()
+
+
+@pytest.mark.parametrize("said", [None, "light", "dark"])
+def test_charts_follow_a_dark_jupyterlab_unless_their_theme_was_said(monkeypatch, said):
+    told = []
+    monkeypatch.delenv(EXPORT_VARIABLE, raising=False)
+    monkeypatch.setenv("KVSTUDY_THEME", said) if said else monkeypatch.delenv("KVSTUDY_THEME", raising=False)
+    monkeypatch.setattr(px.defaults, "height", None)
+    monkeypatch.setattr(extension, "get_ipython", object)
+    monkeypatch.setattr(extension, "display", lambda shown: told.append(shown.data))
+    extension._look_of_jupyterlab()
+    assert ("filter: invert" in told[0]) == (said is None)
 
 
 def test_loaded_in_a_kernel_it_tells_a_mistake_in_two_lines_and_leaves_other_errors_whole(monkeypatch):
