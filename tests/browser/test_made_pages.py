@@ -142,6 +142,18 @@ def test_a_legend_shows_the_end_of_a_long_name_beside_the_chart_and_not_over_it(
         assert all(axis["bottom"] <= box["top"] and box["bottom"] <= chart["bottom"] for box in shown), width
 
 
+def test_on_a_low_screen_each_row_of_the_first_chart_keeps_its_name(page, chromium):
+    names = [f"option={row}" for row in range(16)]
+    figure = panel_grid([""], "ratio", "")
+    figure.add_trace(go.Scatter(x=list(range(16)), y=names, mode="markers"))
+    figure.update_yaxes(type="category")
+    titled(figure, "What options change", "found", "drawn")
+    opened(chromium, page((PLOTLY_MIME, json.loads(figure.to_json()))), SCREEN[0], height=500)
+    draw_all(chromium)
+    assert chromium.find_elements(By.CSS_SELECTOR, ".lead .plot")
+    assert sorted(texts(chromium, ".ytick text")) == sorted(names)
+
+
 def test_a_page_that_was_copied_without_its_assets_says_so_and_no_other_does(page, chromium, tmp_path):
     made, alone = page(("text/markdown", "Told.")), tmp_path / "elsewhere" / "page.html"
     alone.parent.mkdir()

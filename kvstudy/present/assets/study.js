@@ -10,7 +10,7 @@
   const [LEGEND_LETTERS, LEGEND_LINE_PX] = [44, 16];
   const [SHEET_PX, SHEET_WIDE_PX, FLAME_PX] = [950, 700, 800]; // a flame graph has text above it
   const HEIGHT_PX = 460; // of the theme
-  const [LEAD_MIN_PX, LEAD_BELOW_PX, FRAME_PX] = [300, 14, 120];
+  const [LEAD_MIN_PX, LEAD_BELOW_PX, FRAME_PX, ROW_PX] = [300, 14, 120, 20];
   const root = document.documentElement;
   const twins = JSON.parse(document.getElementById('twins').textContent);
   const darkSystem = matchMedia('(prefers-color-scheme: dark)');
@@ -40,7 +40,7 @@
       narrowed(figure);
       wrapNames(figure);
       wrapLegend(figure);
-    } else if (!printing && plot.closest('.lead') && !hasRows(plot, layout)) whole(plot, layout);
+    } else if (!printing && plot.closest('.lead') && !hasRows(plot, layout)) whole(plot, figure);
     return figure;
   }
 
@@ -53,11 +53,14 @@
     return !plot.dataset.panel && kvstudyPanels.rows(layout) > 1;
   }
 
-  // The first chart of a page ends where the screen does; its legend keeps its distance.
-  function whole(plot, layout) {
+  // The first chart of a page ends where the screen does, unless that left out names of rows; its legend
+  // keeps its distance.
+  function whole(plot, figure) {
+    const { layout } = figure;
     const wanted = layout.height || HEIGHT_PX;
     const room = window.innerHeight - (plot.getBoundingClientRect().top + window.scrollY) - LEAD_BELOW_PX;
-    layout.height = Math.min(wanted, Math.max(LEAD_MIN_PX, room));
+    const least = Math.max(LEAD_MIN_PX, FRAME_PX + ROW_PX * rowsOf(figure));
+    layout.height = Math.min(wanted, Math.max(least, room));
     if (layout.height === wanted) return;
     const legend = layout.legend || {};
     const y = ((legend.y ?? -0.16) * (wanted - FRAME_PX)) / (layout.height - FRAME_PX);
@@ -86,6 +89,14 @@
   const hasCategories = (traces) => traces.some(({ y }) => y.some((one) => typeof one === 'string'));
   const hasLongTicks = ({ ticktext }) => Array.isArray(ticktext) && ticktext.some(isLong);
   const isNamed = (figure, name) => hasLongTicks(figure.layout[name]) || hasCategories(along(figure, name));
+
+  // How many rows have a name.
+  function rowsOf(figure) {
+    const names = Object.keys(figure.layout).filter(isYAxis).map((name) => along(figure, name))
+      .filter(hasCategories)
+      .map((traces) => new Set(traces.flatMap(({ y }) => y)).size);
+    return Math.max(0, ...names);
+  }
 
   function wrapNames(figure) {
     const layout = figure.layout;
