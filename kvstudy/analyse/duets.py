@@ -22,7 +22,9 @@ from kvstudy.analyse.comparison.lost import Lost
 from kvstudy.analyse.comparison.stopping import MeasureResult
 from kvstudy.analyse.conditions import NOT_RECORDED, hosts_in_words
 from kvstudy.analyse.duet_observation import observe_duet
+from kvstudy.analyse.duet_validity import ALIVE, ANSWERS, DATA, FAIL
 from kvstudy.analyse.tables import Duets
+from kvstudy.analyse.validity import OUTSIDE
 from kvstudy.record.duet import SIDES, is_duet
 from kvstudy.record.run_folder import SealedRun
 
@@ -51,6 +53,21 @@ class Duet:
     def asked(self) -> int:
         """Launches that might have counted; profiled ones are none."""
         return self.outside + self.lost.of
+
+    @property
+    def failed_besides(self) -> str:
+        """Behind ``outside``: in which of these launches a side died, lost data or gave a wrong answer, which
+        other programs do not make it do; "" for none."""
+        checks, sealed = self.tables.duet_validity, self.tables.duets
+        left_out = sealed.loc[sealed["excluded"] == OUTSIDE, "run_id"]
+        rows = checks[(checks["verdict"] == FAIL) & checks["run_id"].isin(left_out)]
+        failed = [
+            f"{check} of {name}"
+            for side, name in zip(SIDES, (self.a, self.b), strict=True)
+            for check in (ALIVE, DATA, ANSWERS)
+            if f"{check}_{side}" in set(rows["check"])
+        ]
+        return f", where {', '.join(failed)} failed too" if failed else ""
 
     @property
     def counted_runs(self) -> list[str]:

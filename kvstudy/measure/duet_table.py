@@ -202,7 +202,8 @@ def _left_out(found: Duet) -> list[str]:
 
 
 def _by_whom(found: Duet) -> str:
-    words = [f"{found.outside} disturbed or failed from outside"] if found.outside else []
+    outside = f"{found.outside} disturbed or failed from outside{found.failed_besides}"
+    words = [outside] if found.outside else []
     words += [
         f"{count} failed by {name}"
         for count, name in ((found.lost.a, found.a), (found.lost.b, found.b))

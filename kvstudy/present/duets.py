@@ -225,7 +225,7 @@ def basis(shown: Shown) -> str:
     parts += [
         f"{count} {what}"
         for count, what in (
-            (duet.outside, "left out for what came from outside"),
+            (duet.outside, f"left out for what came from outside{duet.failed_besides}"),
             (duet.lost.a, f"failed by {duet.a}"),
             (duet.lost.b, f"failed by {duet.b}"),
         )

@@ -207,6 +207,7 @@ def test_one_launch_without_any_value_counts(found):
 
 
 QUIET_ELSE = {"load_during": {"steal_share_mean": 0.5}}
+LOST = {"a": DuetMaker.end(), "b": DuetMaker.end(data_check={"sampled": 9, "missing": 0, "wrong": 1})}
 LOGS = {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: no disk"])}
 
 
@@ -215,6 +216,12 @@ LOGS = {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: no disk"])}
     [
         ({"machine": QUIET_ELSE}, "others used the machine", "when it is quiet: the same command with "),
         ({"ends": LOGS}, "2 failed by change; the last one: log_clean_b: ERROR: no disk", "see /"),
+        (
+            {"machine": QUIET_ELSE, "ends": LOST},
+            "2 disturbed or failed from outside, where data_kept of change failed too; the last one: "
+            "data_kept_b: 9 sampled, 0 missing, 1 wrong; machine_quiet: steal_share_mean 0.50 over 0.05",
+            "see /",
+        ),
         (
             {"machine": {"memory_bytes": 300 << 20}},
             "2 disturbed or failed from outside; the last one: memory: 133%",

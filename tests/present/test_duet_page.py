@@ -154,6 +154,13 @@ def test_a_launch_that_both_sides_failed_is_left_out_once(make):
     assert duets.every(duets.chosen()).iloc[0][["launches", "left out"]].tolist() == [1, 2]
 
 
+def test_what_a_side_lost_in_a_launch_that_others_disturbed_is_told(make):
+    lost = {"a": make.end(), "b": make.end(data_check={"sampled": 9, "missing": 0, "wrong": 1})}
+    make(1), make(2, machine={"load_during": {"steal_share_mean": 0.5}}, ends=lost)
+    said = "1 left out for what came from outside, where data_kept of change failed too"
+    assert said in duets.basis(duets.chosen())
+
+
 def test_who_measures_until_the_answer_pleases_has_every_answer_on_the_page(make):
     for comparison, ratio in (("first", 1.1), ("second", 1.0)):
         for launch in range(1, 7):
