@@ -56,7 +56,9 @@ def _begun(folder: Path) -> int:
 
 def _drop_left_behind(folder: Path) -> None:
     """Of those killed between the renames the old folder stays where no new one came."""
-    named = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]+(\.new|(?P<old>\.old))?({PARTIAL_SUFFIX})?")
+    named = re.compile(
+        rf"\.{re.escape(folder.name)}\.(\d+|[0-9a-f]{{32}})(\.new|(?P<old>\.old))?({PARTIAL_SUFFIX})?"
+    )
     for path in folder.parent.glob(".*"):
         found = named.fullmatch(path.name)
         if found and not (found["old"] and not folder.exists()) and _is_left(path):

@@ -74,16 +74,18 @@ def test_an_interrupt_between_the_two_renames_loses_nothing(folder, monkeypatch)
 
 
 def test_what_a_killed_process_left_goes_with_the_next_and_of_one_at_work_nothing(folder, other):
-    (folder.parent / ".study-of-mine").mkdir()
+    mine = [".study-of-mine", ".study.bad"]  # of letters that a number in hexadecimal has, too
+    for name in mine:
+        (folder.parent / name).mkdir()
     for older in (".study.4194304.partial", ".study.4194304.old"):  # as an older kvstudy named them
         (folder.parent / older).mkdir()
     replace(folder)
-    (half,) = folder.parent.glob(".study.*")
+    (half,) = folder.parent.glob(".study.*.partial")
     assert (half / "half").exists()
     os.kill(other.pid, signal.SIGKILL)
     other.wait()
     replace(folder)
-    assert sorted(path.name for path in folder.parent.iterdir()) == [".study-of-mine", "study"]
+    assert sorted(path.name for path in folder.parent.iterdir()) == [*mine, "study"]
 
 
 def test_two_under_one_pid_as_in_two_containers_do_not_write_into_each_others_folder(folder):
