@@ -4,6 +4,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse import rates
+from kvstudy.analyse.answers.profiles import failures
 from kvstudy.present import theme, words
 
 INVALID_NAME = "invalid run (point at it for the reason)"
@@ -12,7 +13,8 @@ INVALID_NAME = "invalid run (point at it for the reason)"
 def marked_runs(tables) -> pd.DataFrame:
     """``tables.runs`` configured (``configuration`` is equal for repeats), with ``is_informative``
     (analyse.rates: whether the run says if its rate was held), ``valid`` (bool: the verdict is not FAIL),
-    ``why`` (checks not passed, "" when none), ``what`` (a few words) and ``hover`` (HTML).
+    ``why`` (checks not passed, "" when none), ``failed`` (those that make it invalid, and what they saw),
+    ``what`` (a few words) and ``hover`` (HTML).
 
     The caller's own frame: columns may be added.
     """
@@ -29,6 +31,7 @@ def _marked(tables) -> pd.DataFrame:
         )
     runs["valid"] = runs["verdict"] != "FAIL"
     runs["why"] = ["; ".join(reasons.get(run_id, [])) for run_id in runs["run_id"]]
+    runs["failed"] = runs["run_id"].map(failures(tables)).fillna("")
     runs["what"] = [
         f"{run.workload}, {words.value('connections', run.connections)}" for run in runs.itertuples()
     ]

@@ -196,7 +196,7 @@ def _bucketed(encoded: str, edges: np.ndarray) -> np.ndarray:
 
 def described(run) -> str:
     offered = "closed loop" if run.closed_loop else f"{words.rate(run.offered_rate_rps)} offered"
-    invalid = "" if run.valid else f" INVALID: {run.why}."
+    invalid = "" if run.valid else f" INVALID: {run.failed}."
     asked = (run.workload, run.variant, run.label, words.value("connections", run.connections), offered)
     return f"{', '.join(filter(None, [*asked, run.run_id]))}.{invalid}".rstrip(".")
 
