@@ -10,8 +10,9 @@ import java.util.List;
 
 /// Makes a directory a store of hard links to another one's tables, with a manifest of its own.
 ///
-/// The manifest comes last: a directory without it is no store, and a process that dies before leaves one that
-/// does not open. Uses the file system itself and not [kv.lsm.disk.Disk], which knows one directory and no
+/// The manifest comes last. Until then an empty file has its name: a process that dies leaves a directory that does
+/// not open, where an empty one would be taken for a new store. Uses the file system itself and not [kv.lsm.disk.Disk],
+/// which knows one directory and no
 /// links.
 final class Checkpoint {
     private final StoreFiles files;
@@ -36,6 +37,11 @@ final class Checkpoint {
         } catch (FileSystemException e) { // its name is too long, nobody may write there, …
             throw new CheckpointException(directory, CheckpointException.Reason.NOT_MADE, e);
         }
+    }
+
+    /// Keeps the directory from being opened until [#finish].
+    void begin() throws IOException {
+        Files.createFile(directory.resolve(FileNames.MANIFEST));
     }
 
     /// Also where the way to it leads through a symbolic link.

@@ -77,6 +77,7 @@ final class StoreAdministration implements Administration {
         try {
             checkpoint.create();
             try {
+                checkpoint.begin();
                 flush(giveUp);
                 checkpoint.finish(catalog.link(checkpoint));
             } catch (IOException | RuntimeException e) {

@@ -220,6 +220,23 @@ class AdministrationTest {
         }
     }
 
+    /// Of an empty store, or before its tables were linked, nothing else is in it: a new store would begin there.
+    @Test
+    void aCheckpointThatWasCutOffIsNotTakenForANewStore() throws IOException {
+        Path cutOff = directory.resolve("cut-off");
+        Allocator allocator = new Allocator();
+        Path store = Files.createDirectory(directory.resolve("store"));
+        StoreFiles files = new StoreFiles(new RealDisk(allocator), allocator, StoreOptions.at(store));
+        Checkpoint checkpoint = new Checkpoint(files, cutOff);
+        checkpoint.create();
+        checkpoint.begin();
+        assertThatThrownBy(() -> LsmStore.open(StoreOptions.at(cutOff)))
+                .isInstanceOf(CorruptionException.class)
+                .hasMessageContaining("this is not a manifest");
+        checkpoint.finish(Version.EMPTY);
+        LsmStore.open(StoreOptions.at(cutOff)).close();
+    }
+
     /// One writer counts up, so that what a checkpoint holds is right when it is a first part of what was
     /// written, and no less than what was acknowledged before the checkpoint was asked for.
     @Test
