@@ -32,11 +32,11 @@ def page(tmp_path):
     """Makes a page of outputs, each a MIME type and what it holds."""
     report._write_assets(tmp_path / "assets")
 
-    def made(*outputs: tuple[str, object]):
+    def made(*outputs: tuple[str, object], folders: dict | None = None):
         cells = [
             new_code_cell("x", outputs=[new_output("display_data", {kind: data})]) for kind, data in outputs
         ]
-        html = page_of(new_notebook(cells=cells), [Entry("page.html", "Page", here=True)])
+        html = page_of(new_notebook(cells=cells), [Entry("page.html", "Page", here=True)], folders=folders)
         (tmp_path / "page.html").write_text(html, encoding="utf-8")
         return tmp_path / "page.html"
 
@@ -200,7 +200,9 @@ def test_on_paper_no_heading_stands_over_tables_that_are_all_folded(page, chromi
     table = "text/html", notebook.show(pd.DataFrame({"run": ["a", "b"]})).data
     told = [("text/markdown", f"## {name}") for name in ("Folded", "Of parts", "Opened", "Last")]
     part = "text/markdown", "### Part\n\nOne sentence."
-    opened(chromium, page(told[0], table, told[1], part, told[2], table, table, told[3], table))
+    runs = {"base": "data", "of": {"20261120T204200Z-put-rep1": "raw/shop"}}  # they have a list of their own
+    made = page(told[0], table, told[1], part, told[2], table, table, told[3], table, folders=runs)
+    opened(chromium, made)
     chromium.execute_script("document.querySelectorAll('details.table')[2].open = true")
     chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})

@@ -263,11 +263,12 @@
   }
   // A heading alone, below which only what is folded stands, would lead nowhere.
   const HEADING = /^H([1-6])$/;
+  const FOLDED = 'details.code, details:is(.table, .runs):not([open])';
   const level = (part) => +((part?.lastElementChild || {}).tagName || '').match(HEADING)?.[1];
   function isEmpty(part) {
     if (![...part.children].every((child) => HEADING.test(child.tagName))) return false;
     let next = part.nextElementSibling;
-    while (next && next.matches('details.code, details.table:not([open])')) next = next.nextElementSibling;
+    while (next && next.matches(FOLDED)) next = next.nextElementSibling;
     return !next || next.matches('footer') || (next.matches('.prose') && level(next) <= level(part));
   }
   const tables = () => [...document.querySelectorAll('.output table')].filter((table) => table.offsetWidth);
