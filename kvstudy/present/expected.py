@@ -1,18 +1,22 @@
 """Whether what a page expected came true, as sentences; every number and word is computed from the runs on
 the page.
 
+expected.ruler_is_true(tables)           01: fast on an empty server, blind to no stall, no false alarm
 expected.neighbouring_rates(tables)      03: close together up to the saturation point
 expected.mostly_undecided(compared)      06: most changes move a ratio by no more than repeats differ
 expected.each_holds_and_one_does_not(tables)  10: small values are held by each, large ones not by all
 expected.grows_with_the_work(tables)     11: p99 at most doubles, or grows by more than the work
 """
 
+from collections.abc import Collection
 from functools import partial
 
 import pandas as pd
 
 from kvstudy.analyse import neighbours, peers
+from kvstudy.analyse.answers import Answer, ruler
 from kvstudy.analyse.capacity import HELD, NOT_HELD
+from kvstudy.analyse.claim import Claim
 from kvstudy.analyse.comparison.looks import FIRST_LOOK
 from kvstudy.analyse.comparison.words import CANNOT_TELL, DIFFERENT, MIN_RUNS, TOO_FEW
 from kvstudy.analyse.expected_growth import Held, held_against
@@ -25,10 +29,56 @@ from kvstudy.present.markdown import Markdown
 
 _TITLE = "**Against the Expectation:**"
 _VERDICTS = {HELD: "it held, as far as it was tested", NOT_HELD: "it did not hold", CANNOT_TELL: CANNOT_TELL}
+_NOT = {HELD: NOT_HELD, NOT_HELD: HELD, CANNOT_TELL: CANNOT_TELL}
+# What 01-instrument expects: such a median of an empty server at this rate; of a stall of a second p99 is at
+# least so long where it shows, and shorter where it hides.
+_EMPTY_RPS, _EMPTY_P50_US, _STALLED_P99_US = 2000, 100.0, 100_000.0
 # What 10-peers expects: at the first place each program holds the rate with such a median, at the second one
 # of them does not hold it.
 _SMALL_RPS, _SMALL_BYTES, _SMALL_P50_US = 1000, 100, 1000.0
 _LARGE_RPS, _LARGE_BYTES = 4000, 100_000
+
+
+def ruler_is_true(tables: Tables) -> Markdown:
+    """The generator alone, a stall, and the same thing measured twice."""
+    alone = [
+        claim for claim in _claims(ruler.empty_server(tables)) if claim.subject.offered_rate_rps == _EMPTY_RPS
+    ]
+    seen = {claim.variant: claim for claim in _claims(ruler.stall(tables))}
+    shows, hides = ([seen[name]] if name in seen else [] for name in (ruler.RESPONSE, ruler.CLOSED))
+    twice = _claims(ruler.noise(tables))
+    alarms = sum(claim.differs for claim in twice)
+    enough = [HELD if min(claim.sides) >= MIN_RUNS else CANNOT_TELL for claim in twice]
+    verdicts = {
+        f"a server that does nothing at {words.rate(_EMPTY_RPS)}, p50 {_latencies(alone)}": _of_all(
+            [_below(claim, _EMPTY_P50_US) for claim in alone]
+        ),
+        f"a stall of a second, p99 {_latencies(shows)} from the due time, {_latencies(hides)} in a closed "
+        "loop": _of_all(
+            [_NOT[_below(claim, _STALLED_P99_US)] for claim in shows]
+            + [_below(claim, _STALLED_P99_US) for claim in hides]
+        ),
+        f"the same thing measured twice, {alarms} of {words.counted(len(twice), 'comparison')} called "
+        "different": NOT_HELD if alarms else _of_all(enough),
+    }
+    lines = [f"- {said}: {_VERDICTS[verdict]}." for said, verdict in verdicts.items()]
+    return Markdown("\n".join([_TITLE, "", *lines]))
+
+
+def _claims(answer: Answer | None) -> tuple[Claim, ...]:
+    return answer.claims if answer else ()
+
+
+def _below(claim: Claim, limit_us: float) -> str:
+    """Of the claim's whole interval."""
+    if claim.interval is None:
+        return CANNOT_TELL
+    low, high = claim.interval
+    return HELD if high < limit_us else NOT_HELD if low >= limit_us else CANNOT_TELL
+
+
+def _latencies(claims: Collection[Claim]) -> str:
+    return words.several([words.latency(claim.estimate) for claim in claims]) if claims else "not measured"
 
 
 def neighbouring_rates(tables: Tables) -> Markdown:
@@ -93,8 +143,7 @@ def each_holds_and_one_does_not(tables: Tables) -> Markdown:
     """Of the small values every program must do what was expected, of the large ones one is enough."""
     small = peers.expected(tables, _SMALL_RPS, _SMALL_BYTES, _SMALL_P50_US)
     large = peers.expected(tables, _LARGE_RPS, _LARGE_BYTES)
-    every, all_large = _of_all(small), _of_all(large)
-    one_does_not = {HELD: NOT_HELD, NOT_HELD: HELD}.get(all_large, all_large)
+    every, one_does_not = _of_all(small.values()), _NOT[_of_all(large.values())]
     does = f"hold it with a p50 under {words.latency(_SMALL_P50_US)}"
     lines = [
         f"- {words.rate(_SMALL_RPS)}, {words.size(_SMALL_BYTES)}: {_VERDICTS[every]}{_who(small, does)}.",
@@ -104,11 +153,11 @@ def each_holds_and_one_does_not(tables: Tables) -> Markdown:
     return Markdown("\n".join([_TITLE, "", *lines]))
 
 
-def _of_all(verdicts: dict[str, str]) -> str:
-    """HELD where all programs did it, NOT_HELD where one did not."""
-    if NOT_HELD in verdicts.values():
+def _of_all(verdicts: Collection[str]) -> str:
+    """HELD where all of them are, NOT_HELD where one is."""
+    if NOT_HELD in verdicts:
         return NOT_HELD
-    return CANNOT_TELL if CANNOT_TELL in verdicts.values() or not verdicts else HELD
+    return HELD if verdicts and CANNOT_TELL not in verdicts else CANNOT_TELL
 
 
 def _who(verdicts: dict[str, str], does: str) -> str:

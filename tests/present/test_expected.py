@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sample import empty_tables, failed, sample_tables
 
@@ -129,3 +130,59 @@ def test_of_duets_the_launches_must_be_enough_for_a_word():
     assert "no comparison of options has 5 runs a side or 6 launches of a duet" in text
     text = expected.mostly_undecided(rows.assign(runs_before=6, runs_after=6)).data
     assert "with 5 runs a side or 6 launches of a duet or more" in text and "it did not hold" in text
+
+
+def seen(experiment: str, latency_us: float, name="", repeats=6, **changes):
+    """Runs of one workload at 2 000/s, each of whose percentiles is about ``latency_us``."""
+    found = sample_tables(
+        rates=(2000.0,), connections=(4,), workloads=("get",), repeats=repeats, profiled=False
+    )
+    noise = dict(zip(found.runs["run_id"], np.linspace(0.98, 1.02, repeats), strict=True))
+    return replace(
+        found,
+        runs=found.runs.assign(experiment=experiment, run_id=name + found.runs["run_id"], **changes),
+        percentiles=found.percentiles.assign(
+            latency_us=latency_us * found.percentiles["run_id"].map(noise),
+            run_id=name + found.percentiles["run_id"],
+        ),
+        validity=empty_tables().validity,
+    )
+
+
+def joined(one, *others):
+    frames = {
+        name: pd.concat([getattr(part, name) for part in (one, *others)], ignore_index=True)
+        for name in ("runs", "percentiles")
+    }
+    return replace(one, **frames)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (seen("instrument", 20), "a server that does nothing at 2 000 r/s, p50 20.0 µs: it held"),
+        (seen("instrument", 300), "p50 300 µs: it did not hold"),
+        (seen("instrument", 20, repeats=3), "p50 20.0 µs: cannot tell"),
+        (
+            joined(seen("stall", 900_000), seen("stall", 60, "loop-", closed_loop=True)),
+            "p99 900 ms from the due time, 60.0 µs in a closed loop: it held",
+        ),
+        (
+            joined(seen("stall", 70), seen("stall", 60, "loop-", closed_loop=True)),
+            "p99 70.0 µs from the due time, 60.0 µs in a closed loop: it did not hold",
+        ),
+        (
+            joined(seen("noise", 50, variant="a"), seen("noise", 50, "b-", variant="b")),
+            "0 of 4 comparisons called different: it held",
+        ),
+        (
+            joined(seen("noise", 50, variant="a"), seen("noise", 500, "b-", variant="b")),
+            "3 of 4 comparisons called different: it did not hold",
+        ),
+        (empty_tables(), "p50 not measured: cannot tell"),
+    ],
+)
+def test_page_01_says_whether_its_ruler_did_what_was_expected(part, said):
+    told = expected.ruler_is_true(part).data.replace("\u202f", " ")
+    assert said in told, told
+    assert told.count(": cannot tell.") == (3 if "cannot tell" in said else 2)
