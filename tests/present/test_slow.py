@@ -84,6 +84,15 @@ def test_slow_seconds_and_events_stand_on_one_clock(planted):
     assert "FAIL" not in "".join(dots.text)
 
 
+def test_one_of_a_thing_is_told_in_the_singular(planted):
+    one = [
+        replace(group, found=group.found.assign(slow_requests=1, events=1))
+        for group in tail.page_causes(planted).groups
+    ]
+    told = "".join(str(text) for trace in causes_by_workload(one).data for text in trace.text or ())
+    assert "<br>1 slow answer, " in told and "<br>1 event, " in told
+
+
 def test_a_run_known_by_the_second_alone_has_hollow_dots_and_no_line(planted):
     limit_us = tail.threshold_us(planted, 99)
     figure = slow_time_line(planted, limit_us)

@@ -156,7 +156,8 @@
     const all = document.createElement('details');
     all.className = 'runs';
     const summary = document.createElement('summary');
-    summary.textContent = `Folders of the ${runs.length} runs on this page`;
+    summary.textContent = runs.length > 1 ? `Folders of the ${runs.length} runs on this page`
+      : 'Folder of the run on this page';
     const list = document.createElement('ul');
     all.append(summary, list);
     all.addEventListener('toggle', () => {

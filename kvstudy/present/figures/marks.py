@@ -31,7 +31,8 @@ def _marked(tables) -> pd.DataFrame:
         )
     runs["valid"] = runs["verdict"] != "FAIL"
     runs["why"] = ["; ".join(reasons.get(run_id, [])) for run_id in runs["run_id"]]
-    runs["failed"] = runs["run_id"].map(failures(tables)).fillna("")
+    failed = failures(tables)
+    runs["failed"] = [failed.get(run_id, "") for run_id in runs["run_id"]]
     runs["what"] = [
         f"{run.workload}, {words.value('connections', run.connections)}" for run in runs.itertuples()
     ]
@@ -102,4 +103,5 @@ def excluded(runs: pd.DataFrame) -> str:
     bad = int((~runs["valid"]).sum())
     if bad == 0:
         return ""
-    return f" {bad} of {len(runs)} runs {'is' if bad == 1 else 'are'} invalid and left out of every median."
+    of = words.counted(len(runs), "run")
+    return f" {bad} of {of} {'is' if bad == 1 else 'are'} invalid and left out of every median."

@@ -335,7 +335,7 @@ def _describe(row, before: str, after: str) -> str:
 
 
 def _of(row, runs: int) -> str:
-    return "" if _is_duet(row) else f" ({runs} runs)"
+    return "" if _is_duet(row) else f" ({words.counted(runs, 'run')})"
 
 
 def _is_duet(row) -> bool:

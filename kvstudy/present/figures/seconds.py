@@ -65,7 +65,7 @@ def heat(intervals: pd.DataFrame) -> tuple[go.Heatmap, np.ndarray]:
     # Where nothing is drawn nothing is told: of short intervals that is most of the page's text.
     hover = [
         [
-            f"{place}: {words.count(counts[b, c])} requests ({words.share(shares[b, c])})<br>"
+            f"{place}: {words.counted(counts[b, c], 'request')} ({words.share(shares[b, c])})<br>"
             f"{words.latency(edges[b])} – {words.latency(edges[b + 1])}"
             if counts[b, c]
             else ""

@@ -201,9 +201,7 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
         )
     )
     figure.add_trace(
-        _dots(
-            spells, "slow answers", "circle", "{number} slow answers waited from {begin:.2f} to {end:.2f} s"
-        )
+        _dots(spells, "slow answers", "circle", "{number} waited from {begin:.2f} to {end:.2f} s")
     )
     # How long within their second these waited is not known: a line would look like a standstill of a second.
     by_second = [
@@ -218,7 +216,7 @@ def slow_time_line(tables, limit_us: float, runs_max: int = 24) -> go.Figure:
                 by_second,
                 "slow answers, known by their second",
                 "circle-open",
-                "second {begin:.0f}: {number} slow answers",
+                "second {begin:.0f}: {number}",
             )
         )
     labels = [
@@ -278,7 +276,7 @@ def _dots(spells: list[tuple], name: str, symbol: str, template: str) -> go.Scat
             "symbol": symbol,
         },
         text=[
-            f"{template.format(number=words.count(number), begin=begin, end=end)}<br>{hover}"
+            f"{template.format(number=words.counted(number, 'slow answer'), begin=begin, end=end)}<br>{hover}"
             for _, hover, begin, end, number in spells
         ],
         hovertemplate="%{text}<extra></extra>",
@@ -288,14 +286,14 @@ def _dots(spells: list[tuple], name: str, symbol: str, template: str) -> go.Scat
 def _describe(row) -> str:
     lines = [
         f"<b>{words.factor(row.cause)}</b>{': ' + row.word if row.word else ''}",
-        f"{words.count(row.slow_requests)} slow answers, {words.share(row.share)} of all",
+        f"{words.counted(row.slow_requests, 'slow answer')}, {words.share(row.share)} of all",
     ]
     if row.cause != tail.NO_EVENT:
         lines += [
             f"by chance {words.share(row.chance)}, {words.times(row.lift)} as many"
             + (f"; {row.why}" if row.why else f"; p {row.p_value:.2g}"),
             (
-                f"{words.count(row.events)} events, the longest {words.latency(row.longest_ms * 1e3)}, "
+                f"{words.counted(row.events, 'event')}, the longest {words.latency(row.longest_ms * 1e3)}, "
                 f"felt in {words.share(row.time_share)} of the time"
             ),
             f"without any other linked kind near: {words.share(row.share_alone)}",
