@@ -11,9 +11,8 @@ import java.util.List;
 /// Makes a directory a store of hard links to another one's tables, with a manifest of its own.
 ///
 /// The manifest comes last. Until then an empty file has its name: a process that dies leaves a directory that does
-/// not open, where an empty one would be taken for a new store. Uses the file system itself and not [kv.lsm.disk.Disk],
-/// which knows one directory and no
-/// links.
+/// not open, where an empty one would be taken for a new store. Uses the file system itself and not
+/// [kv.lsm.disk.Disk], which knows one directory and no links.
 final class Checkpoint {
     private final StoreFiles files;
     private final Path directory;
