@@ -70,10 +70,12 @@ class Duration(click.ParamType):
             self.fail(str(error), parameter, context)
 
 
-def _utf8(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
-    """A word that no file could hold would cost what it is written for."""
+def _utf8(
+    _context: click.Context, _parameter: click.Parameter, text: str | tuple[str, ...] | None
+) -> str | tuple[str, ...] | None:
+    """A word, or several, that no file could hold would cost what it is written for."""
     try:
-        (text or "").encode()
+        "".join(text or "").encode()
     except UnicodeEncodeError:
         raise click.BadParameter(f"not text in UTF-8: {text!r}") from None
     return text
@@ -747,6 +749,14 @@ def findings() -> None:
     callback=_utf8,
     help="What starts it: 'java -jar my.jar --port {port} --data {dir}'.",
 )
+@click.option(
+    "--file",
+    multiple=True,
+    metavar="NAME=PATH",
+    callback=_utf8,
+    help="A file of the project that --command is given in {dir}, with {port} filled in: "
+    "nginx.conf=my/nginx.conf. May be given several times.",
+)
 @click.option("--url", metavar="URL", callback=_utf8, help="Where it runs already: http://127.0.0.1:8080.")
 @click.option(
     "--ready",
@@ -773,6 +783,7 @@ def findings() -> None:
 def new(
     name: str,
     words: str | None,
+    file: tuple[str, ...],
     url: str | None,
     ready: str,
     path: str,
@@ -785,22 +796,22 @@ def new(
     from kvstudy.hosts.session import AlreadyMeasuring
     from kvstudy.measure.new import try_service, write
 
-    _refuse_together("url", "ready")
+    _refuse_together("url", "ready", "file")
     _refuse_together("get", "path")
-    file = write(name, project_root(), words, url, ready, path, get, replace)
-    click.echo(f"written: {file}")
+    written = write(name, project_root(), words, url, ready, path, get, replace, file)
+    click.echo(f"written: {written}")
     stays = "the file stays: mend it there, or the same command with --replace"
     try:
-        for line in try_service(file, project_root(), get):
+        for line in try_service(written, project_root(), get):
             click.echo(line)
     except KvstudyError as error:
         remedy = "then the same command with --replace" if isinstance(error, AlreadyMeasuring) else stays
         hint = f"{error.hint}; {remedy}" if error.hint else remedy
-        raise type(error)(f"{error.message}: in the trial of {file.name}", hint) from error
+        raise type(error)(f"{error.message}: in the trial of {written.name}", hint) from error
     except KeyboardInterrupt:
         click.echo(stays, err=True)
         raise
-    click.echo(f"measure it: kvstudy run {file.relative_to(project_root())}")
+    click.echo(f"measure it: kvstudy run {written.relative_to(project_root())}")
     click.echo(f"see it: kvstudy report --experiment {name}")
 
 

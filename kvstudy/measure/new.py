@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 
@@ -54,16 +54,17 @@ presets:
 COMMAND = """\
   # {{port}}, {{dir}} (its data directory) and {{root}} (the project's folder) are filled in.
   command: {command}
-  ready: {ready}           # or {{line: TEXT}} of its output, or {{http: /path}}
+{files}  ready: {ready}           # or {{line: TEXT}} of its output, or {{http: /path}}
   stop: TERM           # or {{signal: INT, time: 20s, exit: 0}}
 """
+FILES = "  files: {files}  # written in {{dir}}, with placeholders filled in\n"
 # Commented out: another version beside the first, and how both are compared.
 VERSION = """\
 # Another version of it beside this one: take these # away and let one of the two commands start the other
 # version. Then `kvstudy compare experiments/{name}.yaml` says which is faster (3 minutes; --preset full: 10).
 #- name: {second}
 #  command: {command}
-#  ready: {ready}
+{files}#  ready: {ready}
 #  stop: TERM
 {paths}compare: {{rate: 1000}}
 
@@ -108,10 +109,11 @@ def write(
     path: str,
     get: str | None = None,
     replace: bool = False,
+    given: Iterable[str] = (),
 ) -> Path:
     """InputError when the file is there already, and is not to be replaced, or what was given is no
     subject. ``get``: a path that is all that is asked for, by a script beside the experiment; else keys are
-    written and read at ``path``."""
+    written and read at ``path``. ``given``: NAME=PATH of files that a command is given in its directory."""
     if not re.fullmatch(NAME, name):
         raise InputError(f"not a name of an experiment: {name!r}", NAME_HINT)
     file = root / "experiments" / f"{name}.yaml"
@@ -135,9 +137,11 @@ def write(
         kind, version = ADDRESS.format(url=_in_yaml(url)) + (FILLED if keys else ""), ""
     else:
         words = {"command": _in_yaml(_words(command)), "ready": _ready(ready)}
-        kind = COMMAND.format(**words)
+        own = _files(given)
+        kind = COMMAND.format(files=own, **words)
         paths = "".join(f"#{line}\n" for line in keys.splitlines() if line.startswith("  paths:"))
-        version = VERSION.format(name=name, second=_plain(f"{name}-2"), paths=paths, **words)
+        second, theirs = _plain(f"{name}-2"), own and f"#{own}"
+        version = VERSION.format(name=name, second=second, files=theirs, paths=paths, **words)
     text = TEMPLATE.format(
         name=name,
         quoted=_plain(name),
@@ -197,6 +201,17 @@ def _words(command: str) -> list[str]:
             "--command 'sh -c \"cd /srv && exec serve {port}\"'",
         )
     return words
+
+
+def _files(given: Iterable[str]) -> str:
+    """The line of the experiment; none where no file is given."""
+    files = {}
+    for word in given:
+        name, _, path = word.partition("=")
+        if not name or not path:
+            raise InputError(f"--file takes NAME=PATH: {word!r}", "as --file nginx.conf=my/nginx.conf")
+        files[name] = path
+    return FILES.format(files=_in_yaml(files)) if files else ""
 
 
 def _of_a_shell(command: str) -> str | None:

@@ -553,6 +553,7 @@ def test_doctor_names_what_is_missing_and_the_command_that_mends_it(project):
         (("my shop", "--command", "x {port}"), "not a name of an experiment: 'my shop'\n"),
         (("shop",), "give either --command or --url\n"),
         (("shop", "--command", "x {port}", "--url", "http://127.0.0.1:1"), "give either --command or --url"),
+        (("shop", "--command", "x", "--file", "a"), "--file takes NAME=PATH: 'a'\n"),
         (("shop", "--get", "health", "--command", "x {port}"), "not a path: 'health'\n"),
     ],
 )

@@ -29,6 +29,14 @@ def test_letters_of_every_script_stay_what_they_are(tmp_path):
     assert (subject.command, subject.ready.line) == (["serve", "ü 漢 😀.py", "{port}"], "bereit 😀")
 
 
+def test_a_service_that_is_told_its_port_by_a_file_is_given_it_in_both_versions(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    given = ["a.conf=my/a.conf", "b/c=d=e"]
+    file = write("shop", tmp_path, "serve -p {dir}", None, "tcp", "/{key}", given=given)
+    both = Experiment.load(with_both_versions(file)).subject
+    assert [one.files for one in both] == 2 * [{"a.conf": "my/a.conf", "b/c": "d=e"}]
+
+
 def with_both_versions(file):
     """As its comment says: without the # of the other version."""
     file.write_text(re.sub(r"^#(?=- |  )", "", file.read_text(), flags=re.MULTILINE))
