@@ -4,6 +4,7 @@ the page.
 expected.ruler_is_true(tables)           01: fast on an empty server, blind to no stall, no false alarm
 expected.neighbouring_rates(tables)      03: close together up to the saturation point
 expected.mostly_undecided(compared)      06: most changes move a ratio by no more than repeats differ
+expected.published_stay_near(judged)     08: rates and latencies stay within a factor of two
 expected.each_holds_and_one_does_not(tables)  10: small values are held by each, large ones not by all
 expected.grows_with_the_work(tables)     11: p99 at most doubles, or grows by more than the work
 """
@@ -23,6 +24,7 @@ from kvstudy.analyse.expected_growth import Held, held_against
 from kvstudy.analyse.neighbours import TOGETHER
 from kvstudy.analyse.option_duets import BY_DUET
 from kvstudy.analyse.rates import held_rates
+from kvstudy.analyse.replication.verdicts import FACTOR, MISTAKEN, NOT_REPRODUCED, REPRODUCED, UNPROVEN
 from kvstudy.analyse.tables import Tables
 from kvstudy.present import growth, words
 from kvstudy.present.markdown import Markdown
@@ -136,6 +138,29 @@ def mostly_undecided(compared: pd.DataFrame) -> Markdown:
         f"{_TITLE} {verdict}. Of {words.counted(len(enough), 'comparison')} with {MIN_RUNS} runs a "
         f"side{launches} or more, at every rate that was measured, {differ} "
         f"{'shows' if differ == 1 else 'show'} a difference."
+    )
+
+
+def published_stay_near(judged: pd.DataFrame) -> Markdown:
+    """``judged``: of ``claims.judge``. Of the rates and latencies that do not fall by their own report; where
+    a claim is not decided our number decides nothing here, either."""
+    fallen = int((judged["verdict"] == MISTAKEN).sum())
+    compared = judged[
+        judged["quantity"].str.endswith(("_rps", "_us"))
+        & ~judged["verdict"].isin([MISTAKEN, UNPROVEN])
+        & (judged["runs"] > 0)
+    ]
+    sure = compared[compared["verdict"].isin([REPRODUCED, NOT_REPRODUCED])]
+    low, high = sure["low"] / sure["published"], sure["high"] / sure["published"]
+    near = int(((low >= 1 / FACTOR) & (high <= FACTOR)).sum())
+    off = int(((low > FACTOR) | (high < 1 / FACTOR)).sum())
+    verdict = NOT_HELD if off else HELD if near and near == len(compared) else CANNOT_TELL
+    return Markdown(
+        f"{_TITLE} {_VERDICTS[verdict]}. Of {words.count(len(compared))} published rates and latencies "
+        f"{near} {'is' if near == 1 else 'are'} within a factor of {FACTOR:g} of ours (the whole interval) "
+        f"and {off} further off; of {len(compared) - near - off} our runs cannot tell. {fallen} of "
+        f"{words.counted(len(judged), 'claim')} {'falls' if fallen == 1 else 'fall'} by the report's own "
+        "output."
     )
 
 

@@ -186,3 +186,22 @@ def test_page_01_says_whether_its_ruler_did_what_was_expected(part, said):
     told = expected.ruler_is_true(part).data.replace("\u202f", " ")
     assert said in told, told
     assert told.count(": cannot tell.") == (3 if "cannot tell" in said else 2)
+
+
+@pytest.mark.parametrize(
+    ("ours", "said"),
+    [
+        ([(90, 110, "reproduced")], "it held, as far as it was tested. Of 1 published"),
+        ([(90, 110, "reproduced"), (300, np.nan, "not reproduced")], "it did not hold. Of 2 published"),
+        ([(90, 110, "reproduced"), (90, 300, "cannot tell")], "cannot tell. Of 2 published"),
+        ([(300, 400, "mistaken")], "cannot tell. Of 0 published"),
+        ([], "cannot tell. Of 0 published"),
+    ],
+)
+def test_page_08_says_whether_published_rates_and_latencies_stay_within_a_factor_of_two(ours, said):
+    judged = pd.DataFrame(ours, columns=["low", "high", "verdict"]).assign(
+        quantity="p99_us", published=100.0, runs=5
+    )
+    told = expected.published_stay_near(judged).data
+    assert f"**Against the Expectation:** {said} rates and latencies" in told, told
+    assert ("1 of 1 claim falls by" in told) == (len(ours) == 1 and ours[0][2] == "mistaken")
