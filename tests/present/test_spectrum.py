@@ -306,7 +306,11 @@ def test_a_panel_of_invalid_runs_says_so_and_not_that_samples_are_few(tables):
 
 
 def test_no_rows_give_a_chart_that_says_so():
-    assert "Nothing to draw" in percentile_spectrum(empty_tables()).layout.title.text
+    nothing = percentile_spectrum(empty_tables()).layout
+    assert "Nothing to draw" in nothing.title.text and "02-sweep" in nothing.meta["drawn"]
+    measured = sample_tables(repeats=1, profiled=False)
+    silent = percentile_spectrum(replace(measured, percentiles=measured.percentiles.head(0))).layout
+    assert f"None of {len(measured.runs)} runs has any: too few answers" in silent.meta["drawn"]
     assert "Nothing to draw" in response_against_service(empty_tables()).layout.title.text
 
 

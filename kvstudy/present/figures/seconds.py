@@ -149,7 +149,11 @@ def time_line(tables, run_id: str | None = None, latency_kind: str = "response")
 
 
 def _no_histograms(tables, latency_kind: str) -> go.Figure:
-    how = "wrk and wrk2 do not write them; loadgen does." if len(tables.runs) else "No run is left to draw."
+    how = (
+        "loadgen writes them, of a run with answers; wrk and wrk2 do not."
+        if len(tables.runs)
+        else "No run is left to draw."
+    )
     return nothing(f"no per-second {latency_kind} histograms", how)
 
 

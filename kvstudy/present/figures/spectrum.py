@@ -63,9 +63,13 @@ def percentile_spectrum(
     value of ``colour_by``, the one that the others are set against first; else their own."""
     rows, abreast = _rows(tables, [latency_kind], colour_by, panel_by)
     if rows.empty:
-        return nothing(
-            f"no {words.kind(latency_kind)} percentiles", "Measure runs with notebooks/02-sweep.ipynb."
+        how = (
+            f"None of {words.counted(len(tables.runs), 'run')} has any: too few answers, or a generator that "
+            "records none."
+            if len(tables.runs)
+            else "Measure runs with notebooks/02-sweep.ipynb."
         )
+        return nothing(f"no {words.kind(latency_kind)} percentiles", how)
     figure, medians = _draw(rows, colour_by, abreast)
     dashed = ", dashed as the legend says" if rows["dash"].nunique() > 1 else ""
     drawn = (
