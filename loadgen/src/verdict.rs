@@ -125,7 +125,7 @@ fn out_of_time(facts: &Facts) -> Option<String> {
         .iter()
         .enumerate()
         .min_by(|(_, a), (_, b)| spare_share(a).total_cmp(&spare_share(b)))?;
-    let (work, waited) = (thread.cpu_share() - share(thread.spun_ns, thread), waited_share(thread));
+    let (work, waited) = (work_share(thread), waited_share(thread));
     let starved = waited > WAITED_SHARE_MAX;
     let lost_requests_by_it = starved && facts.offered_rate_rps.is_none();
     if spare_share(thread) >= SPARE_SHARE_MIN && !lost_requests_by_it {
@@ -224,15 +224,20 @@ fn needed_connections(facts: &Facts, offered_rate_rps: f64) -> Option<u64> {
 }
 
 fn spare_share(thread: &ThreadUse) -> f64 {
-    1.0 - (thread.cpu_share() - share(thread.spun_ns, thread)) - waited_share(thread)
+    1.0 - work_share(thread) - waited_share(thread)
+}
+
+fn work_share(thread: &ThreadUse) -> f64 {
+    share(thread.cpu_ns.saturating_sub(thread.spun_ns), thread)
 }
 
 fn waited_share(thread: &ThreadUse) -> f64 {
     share(thread.waited_for_cpu_ns.unwrap_or(0).max(thread.away_ns), thread)
 }
 
+/// At most all of the time: the kernel counts a wait where it ends, also one that began before.
 fn share(part_ns: u64, thread: &ThreadUse) -> f64 {
-    part_ns as f64 / thread.wall_ns.max(1) as f64
+    (part_ns as f64 / thread.wall_ns.max(1) as f64).min(1.0)
 }
 
 #[cfg(test)]
@@ -410,6 +415,13 @@ mod tests {
     fn a_thread_that_waits_for_its_cpu_is_starved() {
         let verdict = Run { threads: &[thread(300, 0, 690)], achieved: 800.0, ..Run::default() }.judged();
         assert!(verdict.reason.unwrap().starts_with("starved: thread 0"));
+    }
+
+    #[test]
+    fn of_a_wait_that_began_before_the_time_no_more_than_all_of_it_is_told() {
+        let verdict = Run { threads: &[thread(10, 0, 15_735)], achieved: 800.0, ..Run::default() }.judged();
+        let reason = verdict.reason.unwrap();
+        assert!(reason.ends_with("it worked 1.0 % of the time and waited 100.0 % for a CPU"), "{reason}");
     }
 
     #[test]
