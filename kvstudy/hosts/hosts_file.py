@@ -60,6 +60,14 @@ def _file_here(value: str) -> str:
     return value
 
 
+def _address(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", value):
+        raise ValueError(
+            f"not an IPv4 address, nor a name: {value!r}; write 10.0.0.11; user and port belong under ssh"
+        )
+    return value
+
+
 def _name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
         raise ValueError(f"not a name of a host: {value!r}; letters, digits, dots, - and _")
@@ -80,7 +88,7 @@ class Ssh(Part):
 class HostEntry(Part):
     """``cores``: those that may be used; all where it is not said."""
 
-    address: str
+    address: Annotated[str, AfterValidator(_address)]
     roles: Annotated[list[Role], OneOrMore]
     cores: Annotated[str, BeforeValidator(_cores)] | None = None
 

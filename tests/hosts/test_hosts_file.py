@@ -41,6 +41,13 @@ def test_file_says_who_does_what_and_on_which_cores(tmp_path):
         ("ssh: {user: perf}", "", "give ssh or scheduler"),
         ("ssh: {user: perf}", "ssh: {usr: perf}", "hosts.yaml:2: ssh: unknown key: usr"),
         ("address: 10.0.0.11, ", "", "hosts.yaml:4: hosts.a: required key is missing: address"),
+        (
+            "10.0.0.11",
+            "fe80::1%eth0",
+            "hosts.yaml:4: hosts.a.address: not an IPv4 address, nor a name: 'fe80::1",
+        ),
+        ("10.0.0.11", "perf@10.0.0.11", "user and port belong under ssh"),
+        ("address: 10.0.0.11", "address: ''", "hosts.a.address: not an IPv4 address, nor a name: ''"),
         ("hosts:", "scheduler: tcp://h:1\nhosts:", "not both"),
         ("ssh: {user: perf}", "scheduler: http://h:1", "hosts.yaml:2: scheduler: not the address of a Dask"),
         ("ssh: {user: perf}", "scheduler: 10.0.0.1:8786", "write tcp://10.0.0.1:8786"),
