@@ -63,7 +63,10 @@ enum Answer {
     ENCODING_UNKNOWN(501, "Not Implemented", "expected Transfer-Encoding: chunked"),
     NOT_IDLE(503, "Service Unavailable", "flush or compaction is still at work", "Retry-After: 1"),
     ATTEMPT_FAILED(
-            503, "Service Unavailable", "it failed and is tried again; the service's log says why", "Retry-After: 1"),
+            503,
+            "Service Unavailable",
+            "it failed for a reason that may pass: ask again; the service's log says why",
+            "Retry-After: 1"),
     NOT_WRITABLE(503, "Service Unavailable", "the store takes no writes after an I/O error; its log says which"),
     STARTING(503, "Service Unavailable", "starting", "Retry-After: 1"),
     STOPPING(503, "Service Unavailable", "stopping", "Retry-After: 1"),

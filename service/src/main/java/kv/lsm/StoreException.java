@@ -11,7 +11,7 @@ import java.nio.file.NoSuchFileException;
 /// StoreException
 /// ├── CorruptionException     a file does not hold what was written; names file and byte offset
 /// ├── WriteStalledException   try again later; nothing was applied
-/// ├── AttemptFailedException  an operator's request failed for a reason that may pass, and is tried again
+/// ├── AttemptFailedException  an operator's request failed for a reason that may pass: to be asked again
 /// ├── StoreFailedException    an I/O error stopped all writes until the store is opened again
 /// ├── StoreClosedException    the store was closed
 /// └── StoreLockedException    another process (or store) has the directory

@@ -5,10 +5,13 @@ import static kv.http.RawClient.put;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import kv.Eventually;
 import kv.cache.CachedStore;
+import kv.lsm.CompactionPolicyKind;
 import kv.lsm.LsmStore;
 import kv.lsm.Store;
 import kv.lsm.StoreOptions;
@@ -28,6 +31,14 @@ class AdminTest {
         return "POST " + target + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
     }
 
+    private static int status(RawClient client, String request) {
+        try {
+            return client.ask(request).status();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
     private StoreOptions options() {
         return StoreOptions.at(directory.resolve("store")).toBuilder()
                 .wal(WalMode.OS)
@@ -38,6 +49,30 @@ class AdminTest {
 
     private TestServer start(StoreOptions options) throws IOException {
         return new TestServer(LsmStore.open(options), ADMIN);
+    }
+
+    /// Where there is room again a full compaction is not: compactions that writers wait for go first.
+    @Test
+    void whoseCompactionOfAllTablesFailedIsToldToAskAgain() throws IOException {
+        StoreOptions uncompacted =
+                options().toBuilder().compaction(CompactionPolicyKind.NONE).build();
+        try (TestServer server = start(uncompacted);
+                RawClient client = server.connect()) {
+            for (String key : List.of("a", "b")) {
+                client.ask(put("/v0/entity?id=" + key, "one"));
+                assertThat(client.ask(post("/v0/admin/flush")).status()).isEqualTo(200);
+            }
+            for (int number = 0; number < 100; number++) {
+                Files.createDirectory(directory.resolve("store/%06d.table.tmp".formatted(number)));
+            }
+            RawClient.Reply failed = client.ask(post("/v0/admin/compact"));
+            assertThat(failed.status()).isEqualTo(503);
+            assertThat(failed.text()).contains("ask again").doesNotContain("is tried again");
+            for (int number = 0; number < 100; number++) {
+                Files.deleteIfExists(directory.resolve("store/%06d.table.tmp".formatted(number)));
+            }
+            Eventually.holds(() -> status(client, post("/v0/admin/compact")) == 200);
+        }
     }
 
     @Test
