@@ -68,6 +68,11 @@ def reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
+def reason_unanswered(error: Exception) -> str:
+    """Why a request got no answer, or none that is HTTP; ``error``: an OSError, or one of http.client."""
+    return reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+
+
 _WRITABLE = "make it writable for you, or name another place"
 _IN_THE_WAY = "a file stands where a folder is needed: move it away, or name another place"
 _WHAT_TO_DO = {  # of what the system refuses

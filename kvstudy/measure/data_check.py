@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from typing import Protocol
 
-from kvstudy.errors import RunFailed
+from kvstudy.errors import RunFailed, reason_unanswered
 from kvstudy.measure.keys import key_of, value_of
 from kvstudy.measure.outcome import Answers
 from kvstudy.plan.run_plan import Configuration
@@ -192,7 +192,9 @@ def _read_back(
             elif answer.status not in found or not right.present or _digest(body) not in right.bodies:
                 wrong += 1
     except (OSError, HTTPException) as error:
-        raise RunFailed(f"data check could not read back: GET {target}: {error!r}") from error
+        raise RunFailed(
+            f"data check could not read back: GET {target}: {reason_unanswered(error)}"
+        ) from error
     finally:
         connection.close()
     return DataCheck(read, missing, wrong, min(read, len(written)))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 
-from kvstudy.errors import InputError, KvstudyError
+from kvstudy.errors import InputError, KvstudyError, reason_unanswered
 from kvstudy.hosts.interrupt import interruptible
 from kvstudy.hosts.session import Session
 from kvstudy.measure.keys import key_of, value_of
@@ -272,7 +272,7 @@ def _answers(live: LiveSubject, spec: SubjectSpec, get: str | None, log: Path) -
             ) from error
         except (OSError, http.client.HTTPException) as error:
             _tell_death(live, f"{method} {target}")
-            raise KvstudyError(f"no answer to {method} {target}: {error!r}") from error
+            raise KvstudyError(f"no answer to {method} {target}: {reason_unanswered(error)}") from error
         finally:
             connection.close()
         if status not in spec.statuses_of(method):

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from kvstudy.errors import RunFailed
+from kvstudy.errors import RunFailed, reason_unanswered
 from kvstudy.hosts.process import command_text
 from kvstudy.plan.factors import MEMORY
 from kvstudy.plan.subject import EMPTY, KV_SERVICE, SERVER_PROGRAMS
@@ -260,7 +260,9 @@ class LiveKvService(LiveProgram):
             return answer.status, answer.read()
         except (OSError, http.client.HTTPException) as error:
             self.check_alive(f"{method} {target}")
-            raise RunFailed(f"service does not answer: {method} {target}: {error!r}") from error
+            raise RunFailed(
+                f"service does not answer: {method} {target}: {reason_unanswered(error)}"
+            ) from error
         finally:
             connection.close()
 
@@ -313,7 +315,7 @@ def _counted_from(url: str, start: str) -> tuple[int, str | None]:
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, http.client.IncompleteRead) and _goes_on(last, start):
             return newlines, last.decode()
-        raise RunFailed(f"records cannot be counted: GET {target}: {error!r}") from error
+        raise RunFailed(f"records cannot be counted: GET {target}: {reason_unanswered(error)}") from error
     finally:
         connection.close()
 

@@ -322,7 +322,7 @@ def test_deleted_keys_must_be_gone_and_no_more_than_were_deleted(server):
 
 
 def test_server_that_is_gone_is_an_error_not_a_pass():
-    with pytest.raises(RunFailed, match="data check could not read back"):
+    with pytest.raises(RunFailed, match="could not read back: GET /v0/entity.*: connection refused$"):
         check_data(
             Live("http://127.0.0.1:1"),
             configuration("put"),
