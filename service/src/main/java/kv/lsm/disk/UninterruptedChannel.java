@@ -53,10 +53,11 @@ final class UninterruptedChannel implements AutoCloseable {
         }
     }
 
-    /// The error of a call on an open file: the system tells it without the file.
+    /// The error of a call on an open file: the system tells it without the file. The reason comes first: who cuts a
+    /// line keeps that.
     static IOException naming(Path file, IOException e) {
         String message = String.valueOf(e.getMessage());
-        return message.contains(file.toString()) ? e : new IOException(file + ": " + message, e);
+        return message.contains(file.toString()) ? e : new IOException(message + ": " + file, e);
     }
 
     private synchronized void reopen(FileChannel dead) throws IOException {

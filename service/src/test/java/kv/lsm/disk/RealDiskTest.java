@@ -57,11 +57,11 @@ class RealDiskTest {
         Path full = Path.of("/dev/full");
         try (WriteFile file = disk.create(full)) {
             assertThatThrownBy(() -> file.write(ByteBuffer.allocate(1)))
-                    .hasMessage("/dev/full: No space left on device");
-            assertThatThrownBy(file::sync).hasMessage("/dev/full: Invalid argument");
+                    .hasMessage("No space left on device: /dev/full");
+            assertThatThrownBy(file::sync).hasMessage("Invalid argument: /dev/full");
         }
         assertThatThrownBy(() -> disk.createLog(full, 1, false, TimeSlices.endless()))
-                .hasMessage("/dev/full: No space left on device");
+                .hasMessage("No space left on device: /dev/full");
     }
 
     /// Closing any descriptor of a file ends all locks that a process has on it.
