@@ -332,7 +332,7 @@ def test_a_cluster_is_taken_down_on_its_own_hosts_whatever_the_file_says_by_then
 def test_a_worker_is_known_by_the_address_that_its_hosts_name_stands_for(tmp_path, file):
     """Dask names it by a number, and as its owner started it."""
     given = json.loads(file.read_text())
-    for name, address in (("a", "localhost"), ("b", "no such host")):
+    for name, address in (("a", "localhost"), ("b", "nowhere.invalid")):
         given["hosts"][name]["address"] = address
     hosts = cluster.Hosts(HostsFile.model_validate(given), tmp_path, lambda *_: None)
     workers = {"tcp://127.0.0.1:1": ("tcp://127.0.0.1:1", "127.0.0.1"), "tcp://10.0.0.1:1": ("0", "10.0.0.1")}
