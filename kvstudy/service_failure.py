@@ -46,6 +46,11 @@ def was_never_started(message: str) -> bool:
     return re.match(rf"service {_NEVER_STARTED}", message) is not None
 
 
+def what_ended(outcome: str) -> str:
+    """Of an ``outcome``, without the host and the details: ``service died during fill``."""
+    return re.sub(rf"{_FAILED}([^:]*).*", r"\1", outcome, flags=re.DOTALL)
+
+
 def is_interrupted(outcome: str) -> bool:
     """By who measures."""
     return outcome.startswith(INTERRUPTED)

@@ -11,7 +11,6 @@ A question that nobody measured has no answer (None). One whose runs all fail a 
 Answer without claims, which says how many runs there are and which checks failed.
 """
 
-import re
 from dataclasses import dataclass
 
 import pandas as pd
@@ -22,6 +21,7 @@ from kvstudy.analyse.configuration import configured
 from kvstudy.analyse.tables import Tables
 from kvstudy.analyse.validity import FAIL
 from kvstudy.plan.subject import EMPTY, KV_SERVICE
+from kvstudy.service_failure import what_ended
 
 # Experiments about the ruler, not about the service.
 RULER = ("instrument", "generators", "wrk2", "stall", "noise", "profile-cost", "workloads")
@@ -79,13 +79,8 @@ def failed_checks(tables: Tables, runs: pd.DataFrame, most: int = 3) -> tuple[tu
         (tables.validity["verdict"] == FAIL) & tables.validity["run_id"].isin(runs["run_id"])
     ]
     ended = failed["check"] == "completed"
-    names = failed["check"].mask(ended, failed["observed"].map(_what_ended_it)).value_counts()
+    names = failed["check"].mask(ended, failed["observed"].map(what_ended)).value_counts()
     return tuple((str(name), int(count)) for name, count in names.head(most).items())
-
-
-def _what_ended_it(outcome: str) -> str:
-    """Without where it was, and the details."""
-    return re.sub(r"failed: (host \S+: )?([^:]*).*", r"\2", outcome, flags=re.DOTALL)
 
 
 def service_tables(tables: Tables) -> Tables:
