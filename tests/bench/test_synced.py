@@ -1,12 +1,13 @@
 """That the GETs of `make bench-synced` are measured beside writers."""
 
-import threading
 import time
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import bench_programs
 import pytest
+from serving import serving
 
 from kvstudy.errors import RunFailed
 
@@ -22,7 +23,7 @@ class LoadedForAMoment:
 @pytest.fixture
 def answering():
     """Starts a server of one status, and gives what stands for the service."""
-    servers = []
+    servers = ExitStack()
 
     def start(status: int) -> SimpleNamespace:
         class Answers(BaseHTTPRequestHandler):
@@ -35,15 +36,11 @@ def answering():
             def log_message(self, *_words):
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        server = servers.enter_context(serving(ThreadingHTTPServer(("127.0.0.1", 0), Answers)))
         return SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}")
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with servers:
+        yield start
 
 
 def measured(service, writers: int) -> dict:

@@ -1,13 +1,13 @@
 """The read-back of acknowledged writes, against a real HTTP server that keeps, loses or garbles them."""
 
 import hashlib
-import threading
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 import trial
+from serving import serving
 
 from kvstudy.errors import RunFailed
 from kvstudy.measure import data_check
@@ -49,12 +49,9 @@ def server():
         def log_message(self, *_arguments):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as running:
         running.records, running.found = {}, 200
-        running.daemon_threads = True
-        threading.Thread(target=running.serve_forever, daemon=True).start()
         yield running
-        running.shutdown()
 
 
 def url_of(server) -> str:
@@ -129,11 +126,9 @@ def ranged(request):
         def log_message(self, *_arguments):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        running.records, running.starts, running.daemon_threads = {}, [], True
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as running:
+        running.records, running.starts = {}, []
         yield running
-        running.shutdown()
 
 
 @pytest.mark.parametrize("count", [0, 1, 30_000])

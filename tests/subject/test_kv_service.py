@@ -1,13 +1,13 @@
 """Our own two programs: the command line that each is started with."""
 
 import socket
-import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from serving import serving
 from trial import configuration
 
 from kvstudy.errors import RunFailed
@@ -124,12 +124,8 @@ def admin():
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     server.asked, server.statuses = [], {}
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(server):
+        yield server
 
 
 def live(admin, **change) -> LiveKvService:

@@ -1,10 +1,10 @@
 """Counters that a subject tells over HTTP: what is read of them, and that one that does not tell is *not
 recorded* and nothing worse."""
 
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from serving import serving
 
 from kvstudy.errors import ExperimentError
 from kvstudy.plan.subject import SubjectSpec
@@ -37,12 +37,8 @@ class MetricsServer(ThreadingHTTPServer):
 
 @pytest.fixture
 def metrics_server():
-    with MetricsServer() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with serving(MetricsServer()) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def scraped(url: str) -> dict:

@@ -6,13 +6,13 @@ import json
 import re
 import subprocess
 import tempfile
-import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from serving import serving
 
 from kvstudy.measure.keys import value_of
 
@@ -28,7 +28,6 @@ class NotingServer(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), NotingHandler)
         self.requests: list[tuple[str, str, bytes]] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class NotingHandler(BaseHTTPRequestHandler):
@@ -54,9 +53,8 @@ class NotingHandler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    with NotingServer() as noting:
+    with serving(NotingServer()) as noting:
         yield noting
-        noting.shutdown()
 
 
 def send(
