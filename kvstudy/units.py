@@ -22,6 +22,7 @@ _SIZE_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 DURATION_MAX_S = 7 * 86_400
 RATE_MAX_RPS = 100 * 10**6
 SIZE_MAX_BYTES = 1 << 50
+PERCENT_DIGITS_MAX = 6
 
 
 def parse_duration_s(text: object) -> float:
@@ -68,6 +69,20 @@ def write_duration(seconds: float) -> str:
         if microseconds % size == 0:
             return f"{microseconds // size}{unit}"
     return f"{microseconds}us"
+
+
+def percent(share: float, digits: int = 0, *limits: float) -> str:
+    """``0.1234`` with one digit → "12.3 %"; with more where rounding would put it on a limit, or on its other
+    side: 0.98996 of at least 0.99 is "98.996 %"."""
+    while digits < PERCENT_DIGITS_MAX and any(
+        not _lie_alike(share, round(share, digits + 2), limit) for limit in limits
+    ):
+        digits += 1
+    return f"{100 * share:.{digits}f} %"
+
+
+def _lie_alike(share: float, rounded: float, limit: float) -> bool:
+    return share == limit or (rounded > limit if share > limit else rounded < limit)
 
 
 def parse_rate_rps(value: object) -> float:

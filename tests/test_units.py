@@ -12,6 +12,7 @@ from kvstudy.units import (
     parse_duration_s,
     parse_rate_rps,
     parse_size_bytes,
+    percent,
     write_duration,
     write_rate,
 )
@@ -124,3 +125,16 @@ def test_bytes_are_shown_in_the_unit_that_fits():
 )
 def test_what_is_counted_is_one_thing_or_several(number, thing, text):
     assert counted(number, thing) == text
+
+
+def test_a_share_is_never_written_as_a_limit_that_it_does_not_lie_on_nor_as_one_beyond_it():
+    assert percent(0.1234, 1) == "12.3 %" and percent(0.99, 1, 0.99) == "99.0 %"
+    assert percent(0.98996, 1, 0.99) == "98.996 %" and percent(0.0501, 0, 0.05, 0.2) == "5.01 %"
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    drawn = random.Random(seed)
+    for limit in (0.01, 0.05, 0.2, 0.5, 0.95, 0.99):
+        for _ in range(200):
+            share = limit + drawn.choice((-1, 1)) * 10 ** drawn.uniform(-6, -2.1)
+            written = float(percent(share, drawn.randrange(3), limit).removesuffix(" %"))
+            assert (written > 100 * limit) == (share > limit) and written != 100 * limit, (share, limit)

@@ -28,8 +28,10 @@ from kvstudy.record.duet import SIDES
 from kvstudy.record.generator_result import GeneratorResult
 from kvstudy.record.run_folder import SealedRun
 from kvstudy.service_failure import is_interrupted
+from kvstudy.units import percent
 
 PASS, WARN, FAIL = VERDICTS
+LATE_MAX_SHARE = 0.01  # of the requests that were due at a rate
 ROUNDS_KEPT_MIN = 0.5  # of the rounds of a part after the first: of fewer the rest may be what was left out
 GROWN_APART_MAX = 0.02  # by so much more may one side have been written to at one rate
 # of the machine's, by both sides together: above it the kernel begins to take the files from its cache
@@ -149,22 +151,23 @@ def _of_side(side: str, end: dict, counted: pd.DataFrame) -> list[Check]:
         found.append(
             Check(
                 f"{RATE}_{side}",
-                PASS if late <= 0.01 else WARN,
-                f"{1 - late:.1%} answered within their slices",
-                "99 % answered within their slices",
+                PASS if late <= LATE_MAX_SHARE else WARN,
+                f"{percent(1 - late, 1, 1 - LATE_MAX_SHARE)} answered within their slices",
+                f"{percent(1 - LATE_MAX_SHARE)} answered within their slices",
             )
         )
     return found
 
 
 def _rounds(counted: pd.DataFrame) -> Check:
-    required = f"at least {ROUNDS_KEPT_MIN:.0%} of the rounds after the first count in each part"
+    required = f"at least {percent(ROUNDS_KEPT_MIN)} of the rounds after the first count in each part"
     rounds = counted[counted["left_out"] != FIRST].drop_duplicates([*PART, "round"])
     if rounds.empty:
         return Check("rounds_kept", FAIL, "no round", required)
     kept = (rounds["left_out"] == "").groupby([rounds[name] for name in PART]).mean()
     why = rounds.loc[rounds["left_out"] != "", "left_out"].value_counts()
-    observed = f"{kept.min():.0%}" + "".join(f", {reason} {count}" for reason, count in why.items())
+    reasons = "".join(f", {reason} {count}" for reason, count in why.items())
+    observed = percent(kept.min(), 0, ROUNDS_KEPT_MIN) + reasons
     # Marked, not left out: a launch with many busy rounds is what it is, and whose they are is counted.
     return Check("rounds_kept", PASS if kept.min() >= ROUNDS_KEPT_MIN else WARN, observed, required)
 
@@ -197,14 +200,14 @@ def _compilers(counted: pd.DataFrame) -> Check | None:
     return Check(
         COMPILERS,
         PASS if shares.max() <= COMPILERS_MAX_SHARE else WARN,
-        ", ".join(f"{side} {share:.0%}" for side, share in shares.items()),
-        f"the JVM's compilers took ≤ {COMPILERS_MAX_SHARE:.0%} of a side's CPU in its slices: else `warm_up` "
-        "was short",
+        ", ".join(f"{side} {percent(share, 0, COMPILERS_MAX_SHARE)}" for side, share in shares.items()),
+        f"the JVM's compilers took ≤ {percent(COMPILERS_MAX_SHARE)} of a side's CPU in its slices: else "
+        "`warm_up` was short",
     )
 
 
 def _memory(ends: dict, machine: dict) -> Check:
-    required = f"both sides together hold ≤ {MEMORY_MAX_SHARE:.0%} of the machine's memory"
+    required = f"both sides together hold ≤ {percent(MEMORY_MAX_SHARE)} of the machine's memory"
     sizes, memory = (
         [(ends.get(side) or {}).get("rss_max_bytes") for side in SIDES],
         machine.get("memory_bytes"),
@@ -212,13 +215,14 @@ def _memory(ends: dict, machine: dict) -> Check:
     if not memory or None in sizes:
         return Check("memory", WARN, "not recorded", required)
     share = sum(sizes) / memory
-    return Check("memory", PASS if share <= MEMORY_MAX_SHARE else FAIL, f"{share:.0%}", required)
+    observed = percent(share, 0, MEMORY_MAX_SHARE)
+    return Check("memory", PASS if share <= MEMORY_MAX_SHARE else FAIL, observed, required)
 
 
 def _grown_apart(counted: pd.DataFrame) -> list[Check]:
     """At a rate both sides are written to alike. In a closed loop the faster one grows more: that is marked,
     where it is much."""
-    required = f"both sides answered as many requests, within {GROWN_APART_MAX:.0%}"
+    required = f"both sides answered as many requests, within {percent(GROWN_APART_MAX)}"
     answered = counted.groupby("side")["answered"].sum().reindex(SIDES, fill_value=0)
     apart = abs(answered["a"] - answered["b"]) / max(1, answered.max())
     return [

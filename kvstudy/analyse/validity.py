@@ -22,32 +22,28 @@ from kvstudy.analyse.schema import VERDICTS
 from kvstudy.disturbance import FOREIGN_CPU_MAX_SHARE, STEAL_MAX_SHARE
 from kvstudy.record import hdr
 from kvstudy.service_failure import is_of_service
+from kvstudy.units import percent
 
 PASS, WARN, FAIL = VERDICTS
 
 ACHIEVED_SHARE_MIN = 0.99  # of the offered rate: the definition of "held"
 SAMPLES_BEYOND_PRINTED = 10  # fewer: the estimate is one odd request, not a percentile
 SAMPLES_BEYOND_FIRM = 100  # fewer: its standard error is over 10 % of the tail
-LATENESS_SHARE_PASS, LATENESS_SHARE_WARN = (
-    0.10,
-    0.50,
-)  # of the response time at the same percentile: how much of it the ruler made
+# of the response time at the same percentile: how much of it the ruler made
+LATENESS_SHARE_PASS, LATENESS_SHARE_WARN = 0.10, 0.50
 # what loadgen promises of its p99 without spinning: within it a run is marked at most, however fast the
 # service
 LATENESS_TIMER_US = 100.0
 LATENESS_NEGLIGIBLE_US = 20.0  # a timer of the kernel cannot do better; never held against a run
 STEAL_SHARE_PASS, STEAL_SHARE_WARN = 0.01, STEAL_MAX_SHARE  # of the machine's CPU time, taken by its host
-FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = (
-    0.05,
-    FOREIGN_CPU_MAX_SHARE,
-)  # of the machine's CPU time, used by neither service nor generator
+# of the machine's CPU time, used by neither service nor generator
+FOREIGN_SHARE_PASS, FOREIGN_SHARE_WARN = 0.05, FOREIGN_CPU_MAX_SHARE
 DRIFT_SHARE = 1.10  # ratio of the medians of the window's first and last third, either way up
 # The same of CPU per answer and of p99, which a third of five seconds does not have more exactly: three of
 # four reference runs, warm or not, differ by less than 1.25 and 4.3.
 DRIFT_CPU_SHARE, DRIFT_P99_SHARE = 1.5, 10.0
-RESOLUTION_US = (
-    2.0  # of a median that is counted in whole microseconds: two this close agree, whatever their ratio
-)
+# of a median that is counted in whole microseconds: two this close agree, whatever their ratio
+RESOLUTION_US = 2.0
 # two ticks of the kernel's count in a third, over its answers: so far its CPU per answer is not known
 CPU_TICKS_US = 20_000.0
 # Of the measured seconds. A busy machine keeps the sampler waiting too: the seconds that it did not see are
@@ -55,9 +51,9 @@ CPU_TICKS_US = 20_000.0
 SAMPLED_SHARE_PASS, SAMPLED_SHARE_WARN = 0.95, 0.5
 # of the measured time: so much the first seconds, or the last, may weigh in any other way than it is said
 PROFILED_SHARE_MIN = 0.95
-# of the requests that were due; one per connection may be waiting for its connection when the run ends
 ANSWERS_EXPECTED = "0 answers with an unexpected status: `statuses` in the experiment names the expected ones"
 LAST_PRINTED = 99.9  # the last percentile that tables and findings have
+# of the requests that were due; one per connection may be waiting for its connection when the run ends
 UNSENT_SHARE_WARN = 0.01
 WRK_GENERATORS = ("wrk", "wrk2")  # open connections // threads connections per thread and drop the rest
 
@@ -208,12 +204,13 @@ def readable(run: Evidence) -> Check:
 def rate_held(run: Evidence) -> Check | None:
     if run.closed_loop or run.offered_rate_rps is None:
         return None
-    required = f"achieved ≥ {ACHIEVED_SHARE_MIN:.0%} of the offered rate"
+    required = f"achieved ≥ {percent(ACHIEVED_SHARE_MIN)} of the offered rate"
     if run.achieved_rate_rps is None:
         return _unknown("rate_held", required)
     share = run.achieved_rate_rps / run.offered_rate_rps
     held = share >= ACHIEVED_SHARE_MIN
-    observed = f"rate {'held' if held else 'not held'}: {run.achieved_rate_rps:.2f}/s = {share:.1%}"
+    achieved = percent(share, 1, ACHIEVED_SHARE_MIN)
+    observed = f"rate {'held' if held else 'not held'}: {run.achieved_rate_rps:.2f}/s = {achieved}"
     return _verdict("rate_held", held, observed, required)
 
 
@@ -222,7 +219,7 @@ def every_request_sent(run: Evidence) -> Check | None:
         return None
     required = (
         "at most one request per connection due and never sent; FAIL above "
-        f"{UNSENT_SHARE_WARN:.0%} of those that were due"
+        f"{percent(UNSENT_SHARE_WARN)} of those that were due"
     )
     if run.unsent <= (run.connections or 0):
         return Check("every_request_sent", PASS, str(run.unsent), required)
@@ -230,7 +227,7 @@ def every_request_sent(run: Evidence) -> Check | None:
     return Check(
         "every_request_sent",
         WARN if share <= UNSENT_SHARE_WARN else FAIL,
-        f"{run.unsent} = {share:.2%}",
+        f"{run.unsent} = {percent(share, 2, UNSENT_SHARE_WARN)}",
         required,
     )
 
@@ -299,8 +296,8 @@ def send_lateness(run: Evidence) -> Check | None:
     if run.closed_loop:
         return None
     required = (
-        f"lateness ≤ {LATENESS_SHARE_PASS:.0%} of the response time at p50 and p99, or ≤ "
-        f"{LATENESS_NEGLIGIBLE_US:.0f} µs; FAIL above {LATENESS_SHARE_WARN:.0%} and "
+        f"lateness ≤ {percent(LATENESS_SHARE_PASS)} of the response time at p50 and p99, or ≤ "
+        f"{LATENESS_NEGLIGIBLE_US:.0f} µs; FAIL above {percent(LATENESS_SHARE_WARN)} and "
         f"{LATENESS_TIMER_US:.0f} µs"
     )
     pairs = [pair for pair in run.percentile_pairs if not math.isnan(pair[1]) and not math.isnan(pair[2])]
@@ -378,18 +375,19 @@ def machine_sampled(run: Evidence) -> Check | None:
         return None
     verdict = _graded(-run.sampled_share, -SAMPLED_SHARE_PASS, -SAMPLED_SHARE_WARN)
     required = (
-        f"the machine's load is known of ≥ {SAMPLED_SHARE_PASS:.0%} of the measured seconds; FAIL under "
-        f"{SAMPLED_SHARE_WARN:.0%}"
+        f"the machine's load is known of ≥ {percent(SAMPLED_SHARE_PASS)} of the measured seconds; FAIL under "
+        f"{percent(SAMPLED_SHARE_WARN)}"
     )
-    return Check("machine_sampled", verdict, f"{run.sampled_share:.0%}", required)
+    observed = percent(run.sampled_share, 0, SAMPLED_SHARE_PASS, SAMPLED_SHARE_WARN)
+    return Check("machine_sampled", verdict, observed, required)
 
 
 def warm_up_long_enough(run: Evidence) -> Check:
     """Marks at most. A remedy is a longer warm-up, as long as `kvstudy doctor --warm-up` measures that this
     service needs."""
     required = (
-        f"first and last third agree: p50 within {DRIFT_SHARE - 1:.0%} or {RESOLUTION_US:.0f} µs, CPU "
-        f"per answer within {DRIFT_CPU_SHARE - 1:.0%} or two ticks, "
+        f"first and last third agree: p50 within {percent(DRIFT_SHARE - 1)} or {RESOLUTION_US:.0f} µs, "
+        f"CPU per answer within {percent(DRIFT_CPU_SHARE - 1)} or two ticks, "
         f"p99 within a factor of {DRIFT_P99_SHARE:.0f}"
     )
     if not _known(run.third_medians_us):
@@ -453,12 +451,11 @@ def profile_whole(run: Evidence) -> Check | None:
     """Attaching a profiler takes longer on a busy machine, and what it then samples is not the run's."""
     if not run.profiled:
         return None
-    required = f"the profiler ran for ≥ {PROFILED_SHARE_MIN:.0%} of the measured time"
+    required = f"the profiler ran for ≥ {percent(PROFILED_SHARE_MIN)} of the measured time"
     if run.profiled_share is None:
         return _unknown("profile_whole", required)
-    return _verdict(
-        "profile_whole", run.profiled_share >= PROFILED_SHARE_MIN, f"{run.profiled_share:.1%}", required
-    )
+    observed = percent(run.profiled_share, 1, PROFILED_SHARE_MIN)
+    return _verdict("profile_whole", run.profiled_share >= PROFILED_SHARE_MIN, observed, required)
 
 
 CHECKS: tuple[Callable[[Evidence], Check | None], ...] = (
@@ -499,9 +496,7 @@ def _graded(value: float, passes: float, warns: float) -> str:
 
 
 def _quiet(name: str, share: float | None, passes: float, warns: float, of_what: str) -> Check:
-    required = f"≤ {passes:.0%} {of_what}; FAIL above {warns:.0%}"
-    return (
-        _unknown(name, required)
-        if share is None
-        else Check(name, _graded(share, passes, warns), f"{share:.2%}", required)
-    )
+    required = f"≤ {percent(passes)} {of_what}; FAIL above {percent(warns)}"
+    if share is None:
+        return _unknown(name, required)
+    return Check(name, _graded(share, passes, warns), percent(share, 2, passes, warns), required)

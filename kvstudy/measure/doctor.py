@@ -29,7 +29,7 @@ from kvstudy.project import (
 )
 from kvstudy.subject.builds import MAVEN_HINT, git_refuses
 from kvstudy.subject.jdk import feature_of, find_jdk, version_of
-from kvstudy.units import format_bytes
+from kvstudy.units import format_bytes, percent
 
 OK, WARN, MISSING = "ok", "warn", "missing"
 PEERS = ("nginx", "webdis", "redis-server")  # of experiments/peers.yaml
@@ -389,14 +389,14 @@ def _port() -> Check:
 
 
 def _load() -> Check:
-    list(
-        psutil.process_iter(["cpu_percent"])
-    )  # a process's first count is always 0: what it used is told from the second on
+    # a process's first count is always 0: what it used is told from the second on
+    list(psutil.process_iter(["cpu_percent"]))
     busy = psutil.cpu_times_percent(interval=1.0)
     share = 1 - busy.idle / 100
     steal = getattr(busy, "steal", 0.0) / 100
+    said = f"{percent(share, 0, FOREIGN_CPU_MAX_SHARE)} of the cores busy"
     if share <= FOREIGN_CPU_MAX_SHARE:
-        return Check("other load", OK, f"{share:.0%} of the cores busy")
+        return Check("other load", OK, said)
     users = sorted(
         (
             process.info
@@ -409,14 +409,15 @@ def _load() -> Check:
     return Check(
         "other load",
         WARN,
-        f"{share:.0%} of the cores busy, steal {steal:.0%}: {names}",
+        f"{said}, steal {percent(steal)}: {names}",
         "stop other programs before measuring",
     )
 
 
 def _steadiness() -> Check:
     share = steadiness.slow_share(STEADINESS_S)
-    said = f"a core worked at less than half its speed for {share:.1%} of {STEADINESS_S:.0f} s"
+    of_time = f"{percent(share, 1, SLOW_MAX_SHARE)} of {STEADINESS_S:.0f} s"
+    said = f"a core worked at less than half its speed for {of_time}"
     if share <= SLOW_MAX_SHARE:
         return Check("steady speed", OK, said)
     return Check(

@@ -30,8 +30,8 @@ def failed_checks(run: SealedRun) -> dict[str, str]:
 
 
 def format_verdict(failed: dict[str, str]) -> str:
-    """``completed``, or ``completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time
-    used by other processes; FAIL above 20%)``."""
+    """``completed``, or ``completed, but invalid: no_foreign_load: 79.00 % (required: ≤ 5 % of the CPU time
+    used by other processes; FAIL above 20 %)``."""
     if not failed:
         return "completed"
     rest = f"; {len(failed) - CHECKS_SHOWN} more" if len(failed) > CHECKS_SHOWN else ""

@@ -13,7 +13,7 @@ from pydantic import Field, PlainValidator, model_validator
 from kvstudy.disturbance import disturbance
 from kvstudy.plan.factors import Part, Rounds, TimeLimitS
 from kvstudy.service_failure import is_under_load
-from kvstudy.units import parse_rate_rps
+from kvstudy.units import parse_rate_rps, percent
 
 PlainRateRps = Annotated[float, PlainValidator(parse_rate_rps)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -77,7 +77,11 @@ class Objective(Part):
             return Answer.MISSED, f"{lost} of {data_check['sampled']} keys read back missing or wrong"
         share = result["achieved_rate_rps"] / result["offered_rate_rps"]
         if share < self.achieved_share:
-            return Answer.MISSED, f"achieved {share:.1%} of the rate, {self.achieved_share:.0%} asked for"
+            asked = self.achieved_share
+            return (
+                Answer.MISSED,
+                f"achieved {percent(share, 1, asked)} of the rate, {100 * asked:g} % asked for",
+            )
         bad = result["counts"]["unexpected"] + sum(result["errors"].values())
         if bad:
             return Answer.MISSED, f"{bad} errors or unexpected answers"

@@ -80,7 +80,7 @@ def verdicts(numbers, text):
 def test_the_third_reports_put_run_fails_because_its_rate_was_not_held(numbers):
     found = verdicts(numbers, "report-3-put-20000")
     assert found["rate_held"].verdict == "FAIL"
-    assert found["rate_held"].observed == "rate not held: 8805.07/s = 44.0%"
+    assert found["rate_held"].observed == "rate not held: 8805.07/s = 44.0 %"
     assert found["no_errors"].verdict == "FAIL" and found["no_errors"].observed == "timeout 24"
 
 

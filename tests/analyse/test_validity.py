@@ -217,6 +217,23 @@ def test_what_is_required_reads_the_same_for_every_run():
     assert required[0] == required[1]
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "limit"),
+    [
+        ("rate_held", {"achieved_rate_rps": 1979.92}, 99),
+        ("every_request_sent", {"unsent": 601, "requests_due": 60_099}, 1),
+        ("no_steal", {"steal_share": 0.010004}, 1),
+        ("no_foreign_load", {"foreign_share": 0.200001}, 20),
+        ("machine_sampled", {"sampled_share": 0.9496}, 95),
+        ("profile_whole", {"profiled_share": 0.94996}, 95),
+    ],
+)
+def test_what_is_just_beyond_a_limit_does_not_read_as_if_it_were_on_it(name, change, limit):
+    (found,) = (result for result in check(replace(GOOD, **change)) if result.check == name)
+    assert found.verdict != "PASS" and f"{limit} %" in found.required
+    assert float(re.search(r"([0-9.]+) %", found.observed)[1]) != limit
+
+
 def test_microseconds_have_one_spelling():
     texts = [text for result in check(GOOD) for text in (result.observed, result.required)]
     assert any("µs" in text for text in texts) and not any(re.search(r"\bus\b", text) for text in texts)

@@ -129,7 +129,7 @@ def test_a_host_that_is_lost_at_the_end_is_said_and_the_others_are_heard(tmp_pat
 
 def test_the_hosts_of_a_run_have_to_be_quiet_and_not_the_machine_where_it_was_typed(member):
     service, generator, lost = (member(name, []) for name in "abc")
-    service.station.disturbed_now = lambda: "foreign_cpu_share_mean 0.40 over 0.05"
+    service.station.disturbed_now = lambda: "other programs used 40 % of the CPU time, over 20 %"
     generator.station.disturbed_now = lambda: None
 
     def disturbed_now():
@@ -137,7 +137,10 @@ def test_the_hosts_of_a_run_have_to_be_quiet_and_not_the_machine_where_it_was_ty
 
     lost.station.disturbed_now = disturbed_now
     here = Member(SimpleNamespace(name="", is_remote=False), None)
-    assert Crew(service, (generator,)).disturbed_now() == "host a: foreign_cpu_share_mean 0.40 over 0.05"
+    assert (
+        Crew(service, (generator,)).disturbed_now()
+        == "host a: other programs used 40 % of the CPU time, over 20 %"
+    )
     assert Crew(lost, (generator,)).disturbed_now() is None  # the run will say so
     assert Crew(here, (generator,)).disturbed_now() is None
 

@@ -163,7 +163,7 @@ def test_a_busy_machine_is_told_with_who_keeps_it_busy(monkeypatch):
         "process_iter",
         lambda _names: iter([SimpleNamespace(info={"name": "loop", "cpu_percent": next(looks)})]),
     )
-    assert doctor._load().observed == "60% of the cores busy, steal 0%: loop"
+    assert doctor._load().observed == "60 % of the cores busy, steal 0 %: loop"
 
 
 def test_no_program_on_path_is_missing(monkeypatch):

@@ -69,7 +69,7 @@ def test_groups_that_agree_are_told_beside_their_word(found):
 def test_code_that_is_still_being_compiled_is_told_with_its_remedy(found):
     duet = found(launches=2, parts={("put", "rate"): slices(compiler_ns=5e6)})
     told = (
-        "code was still being compiled in 2 of 2 launches, which took b 25% of the CPU in the last of them: "
+        "code was still being compiled in 2 of 2 launches, which took b 25 % of the CPU in the last of them: "
         "a longer `warm_up` compares compiled code"
     )
     assert told in [one.strip() for one in progress_lines(duet, 30.0)]
@@ -94,7 +94,7 @@ def test_what_kept_every_launch_from_a_value_is_said(found):
 def test_rounds_that_the_machine_disturbed_are_called_rounds(found):
     duet = found(launches=1, parts={("put", "rate"): slices(6, foreign_ns=1e12)})
     assert progress_lines(duet, 30.0) == [
-        "1 launch counts, but none gives a value (rounds kept: 0%, machine disturbed 5)"
+        "1 launch counts, but none gives a value (rounds kept: 0 %, machine disturbed 5)"
     ]
 
 
@@ -107,7 +107,7 @@ def test_where_a_side_was_busy_the_reason_and_what_helps_are_said_of_a_primary_m
     )
     told = [line for line in progress_lines(duet, 30.0) if "get at the rate p50 (primary): undecided" in line]
     assert (
-        len(told) == 1 and "(rounds kept: 0%, other side busy 7; where compilers keep a side busy" in told[0]
+        len(told) == 1 and "(rounds kept: 0 %, other side busy 7; where compilers keep a side busy" in told[0]
     )
 
 
@@ -219,12 +219,13 @@ LOGS = {"a": DuetMaker.end(), "b": DuetMaker.end(log_errors=["ERROR: no disk"])}
         (
             {"machine": QUIET_ELSE, "ends": LOST},
             "2 disturbed or failed from outside, where data_kept of change failed too; the last one: "
-            "data_kept_b: 9 sampled, 0 missing, 1 wrong; machine_quiet: steal_share_mean 0.50 over 0.05",
+            "data_kept_b: 9 sampled, 0 missing, 1 wrong; "
+            "machine_quiet: the machine's host took 50 % of the CPU time, over 5 %",
             "see /",
         ),
         (
             {"machine": {"memory_bytes": 300 << 20}},
-            "2 disturbed or failed from outside; the last one: memory: 133%",
+            "2 disturbed or failed from outside; the last one: memory: 133 %",
             "see /",
         ),
     ],

@@ -18,7 +18,7 @@ class Machine:
 
     def probe(self) -> str | None:
         self.probes += 1
-        return None if self.now >= self.quiet_at else "steal_share_mean 0.30 over 0.05"
+        return None if self.now >= self.quiet_at else "the machine's host took 30 % of the CPU time, over 5 %"
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -36,7 +36,9 @@ def test_a_quiet_machine_is_not_waited_for_and_nothing_is_said():
 def test_the_wait_ends_when_the_machine_is_quiet():
     machine = Machine(quiet_at=12)
     assert machine.patience(60).wait(machine.told.append) == 15
-    assert machine.told == ["wait for a quiet machine: steal_share_mean 0.30 over 0.05"]
+    assert machine.told == [
+        "wait for a quiet machine: the machine's host took 30 % of the CPU time, over 5 %"
+    ]
 
 
 def test_all_waits_together_are_no_longer_than_the_budget():
@@ -65,7 +67,9 @@ def test_other_programs_on_every_core_are_noticed():
 
 def test_who_measures_says_which_machine_has_to_be_quiet():
     machine = Machine(quiet_at=0)
-    elsewhere = iter(["host a: steal_share_mean 0.30 over 0.05", None])
+    elsewhere = iter(["host a: the machine's host took 30 % of the CPU time, over 5 %", None])
     patience = Patience(60, None, machine.sleep, lambda: machine.now)
     assert patience.wait(machine.told.append, lambda: next(elsewhere)) == 5
-    assert machine.told == ["wait for a quiet machine: host a: steal_share_mean 0.30 over 0.05"]
+    assert machine.told == [
+        "wait for a quiet machine: host a: the machine's host took 30 % of the CPU time, over 5 %"
+    ]

@@ -31,11 +31,11 @@ def test_an_invalid_run_is_described_by_the_checks_that_it_failed_and_what_they_
     ]
     told = [result.judge(run) for run in result.sealed]
     assert told[0] == (
-        "completed, but invalid: no_foreign_load: 79.00% (required: ≤ 5% of the CPU time used by other "
-        "processes; FAIL above 20%)"
+        "completed, but invalid: no_foreign_load: 79.00 % (required: ≤ 5 % of the CPU time used by other "
+        "processes; FAIL above 20 %)"
     )
     assert (
-        told[1].startswith("completed, but invalid: no_foreign_load: 79.00%")
+        told[1].startswith("completed, but invalid: no_foreign_load: 79.00 %")
         and "; rate_held: rate not held: " in told[1]
     ), "others took the CPU: that may be why the rate was not held"
     assert result.summary() == "rates: 3 runs: 3 sealed, 2 invalid (no_foreign_load 2, rate_held 1)"

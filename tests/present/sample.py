@@ -109,7 +109,9 @@ def empty_tables() -> Tables:
     return Tables(**{name: schema.empty(name) for name in schema.TABLES})
 
 
-def failed(tables: Tables, run_ids, check="no_foreign_load", observed="30.00%", excluded="outside") -> Tables:
+def failed(
+    tables: Tables, run_ids, check="no_foreign_load", observed="30.00 %", excluded="outside"
+) -> Tables:
     """``tables`` with these runs FAILed by one check."""
     run_ids = list(run_ids)
     rows = pd.DataFrame(

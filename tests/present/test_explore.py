@@ -131,7 +131,7 @@ def test_an_invalid_run_is_called_so_wherever_it_is_shown(monkeypatch):
     assert {"chosen", "chosen, INVALID"} <= set(valid.by_rate["chosen"])
     monkeypatch.setenv(EXPORT_VARIABLE, "1")
     assert (
-        "INVALID: no_foreign_load: 30.00%"
+        "INVALID: no_foreign_load: 30.00 %"
         in explore.Explorer(choices, invalid)._repr_mimebundle_()["text/plain"]
     )
     assert "INVALID" not in explore.Explorer(choices, valid)._repr_mimebundle_()["text/plain"]

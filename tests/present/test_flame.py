@@ -33,7 +33,7 @@ def test_a_graph_names_its_run(one, kind):
 @pytest.mark.parametrize("kind", ["flamegraph", "heatmap"])
 def test_a_graph_of_an_invalid_run_is_grey_and_every_heading_says_so(one, kind):
     html = flame.flame_graph(failed(one, one.runs["run_id"]), "cpu", kind).data
-    assert "<strong>INVALID: no_foreign_load: 30.00%. cpu: " in html
+    assert "<strong>INVALID: no_foreign_load: 30.00 %. cpu: " in html
     assert (
         "filter:grayscale(1)" in html
         and "&lt;h1&gt;INVALID: cpu&lt;/h1&gt;" in html
@@ -52,7 +52,7 @@ def test_shares_say_which_runs_count(profiles):
     assert shares.groupby("run_id")["valid"].all().to_dict() == {
         run_id: run_id != first for run_id in profiles.runs["run_id"]
     }
-    assert set(shares.loc[shares["run_id"] == first, "why"]) == {"no_foreign_load: 30.00%"}
+    assert set(shares.loc[shares["run_id"] == first, "why"]) == {"no_foreign_load: 30.00 %"}
 
 
 def test_what_goes_to_network_and_store_is_held_against_the_expectation(profiles):

@@ -91,7 +91,7 @@ def test_invalid_profiles_are_left_out_and_alone_they_have_no_estimate():
     assert (claim.estimate, claim.runs) == (pytest.approx(0.7), 2)
     (claim,) = claims(failed(tables, tables.runs["run_id"]))
     assert claim.estimate != claim.estimate and claim.runs == 0
-    assert (claim.word, claim.why) == (CANNOT_TELL, "no_foreign_load: 30.00%")
+    assert (claim.word, claim.why) == (CANNOT_TELL, "no_foreign_load: 30.00 %")
 
 
 def test_the_highest_rate_is_that_of_valid_profiles():
