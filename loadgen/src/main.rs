@@ -10,7 +10,8 @@ use loadgen::options;
 use loadgen::output::{outlive_file_limits, print};
 use loadgen::plan::Plan;
 use loadgen::report::planned_slices;
-use loadgen::{run, tell};
+use loadgen::run::{self, Interruption};
+use loadgen::tell;
 
 fn main() {
     outlive_file_limits();
@@ -18,6 +19,7 @@ fn main() {
     if let Some((_, words)) = typed.split_first().filter(|(first, _)| *first == "merge") {
         return merge::run(words).unwrap_or_else(|problem| fail(&problem));
     }
+    let interruption = Interruption::watch().unwrap_or_else(|problem| fail(&problem));
     let args = match args::parse(typed) {
         Ok(Parsed::Run(args)) => args,
         Ok(Parsed::Help) => {
@@ -34,17 +36,17 @@ fn main() {
         Ok(Parsed::ManPage) => return options::print_man_page().unwrap_or_else(|problem| fail(&problem)),
         Err(problem) => fail(&problem),
     };
-    match Plan::new(*args).and_then(|plan| done(&plan)) {
+    match Plan::new(*args).and_then(|plan| done(&plan, &interruption)) {
         Ok(code) => exit(code),
         Err(problem) => fail(&problem),
     }
 }
 
 /// Exit code.
-fn done(plan: &Plan) -> Result<i32, Error> {
+fn done(plan: &Plan, interruption: &Interruption) -> Result<i32, Error> {
     match plan.alternate.as_ref().filter(|alternate| alternate.only_printed) {
         Some(alternate) => print(planned_slices::json(plan, &alternate.alternation)).map(|()| 0),
-        None => run::run(plan),
+        None => run::run(plan, interruption),
     }
 }
 

@@ -34,18 +34,15 @@ use crate::verdict::{Facts, judge, kept_share};
 use crate::whole_file;
 use crate::worker::Links;
 use crew::{Crew, Gathered};
-use interruption::Interruption;
+pub use interruption::Interruption;
 use step_results::OfThread;
 
 /// Runs the plan, prints wrk2's text on stdout and notes on stderr, and returns the exit code.
-pub fn run(plan: &Plan) -> Result<i32, Error> {
+pub fn run(plan: &Plan, interruption: &Interruption) -> Result<i32, Error> {
     machine::raise_file_limit(plan.connections_total(), plan.threads)?;
     machine::check_cpus(&plan.pin)?;
-    [&plan.json, &plan.hlog, &plan.slowest]
-        .into_iter()
-        .flatten()
-        .try_for_each(|path| whole_file::check(path))?;
-    let interruption = Interruption::watch(plan.script.is_some())?;
+    let mut results = [&plan.json, &plan.hlog, &plan.slowest].into_iter().flatten();
+    interruption.spare(|| results.try_for_each(|path| whole_file::check(path)))?;
     let main_state = plan.script.is_some().then(|| MainState::new(plan)).transpose()?;
     let endpoints = match main_state.as_ref().filter(|_| plan.unix_socket.is_none()) {
         Some(state) => state.resolve(plan)?,
@@ -91,7 +88,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             crew.tell(number, Order::Init(endpoints));
             crew.await_initialized(number)?;
         }
-        interruption.run_begins();
+        interruption.run_begins(plan.script.is_some());
         script::flush_prints();
         print(ending::banner(plan))?;
         let opened = crew.connect(plan.threads)?;
@@ -105,7 +102,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             main_state.as_ref(),
             failure,
             opened.problem,
-            &interruption,
+            interruption,
         );
         drop(main_state);
         code

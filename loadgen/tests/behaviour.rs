@@ -519,24 +519,80 @@ fn two_signals_at_once_are_one_end_and_a_later_one_ends_the_program() {
         assert_eq!(output.status.code(), Some(128 + signal.as_raw()));
         let has_printed = String::from_utf8_lossy(&output.stdout).contains("requests in");
         assert_eq!(has_printed, prints, "{signal:?}, {pause_ms} ms");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(told.contains("interrupted a second time"), !prints, "{told}");
     }
 }
 
 #[test]
-fn before_anything_is_opened_a_signal_ends_the_program_at_once() {
+fn before_anything_is_opened_a_signal_ends_the_program_at_once_with_a_line() {
     let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/", deaf.local_addr().unwrap());
-    let began = std::time::Instant::now();
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
-        .args(["-R100", "-c1", "-t1", "-d1s", "-T", "60s", &url])
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_millis(700));
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(began.elapsed() < Duration::from_secs(40), "its timeout is a minute");
+    // It waits for a handshake, or for its list.
+    for waits in [&["-T", "60s"][..], &["--targets", "-"]] {
+        let began = std::time::Instant::now();
+        let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["-R100", "-c1", "-t1", "-d1s", &url])
+            .args(waits)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{waits:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told, "interrupted before the run began: nothing was measured\n", "{waits:?}");
+        assert!(began.elapsed() < Duration::from_secs(40), "its timeout is a minute");
+    }
+}
+
+/// The signal comes while it starts, looks whether its files can be written, connects, or measures.
+#[test]
+fn an_early_signal_leaves_a_line_or_a_result_and_no_half_of_a_file() {
+    let server = Server::start(|_, _| answer());
+    let early = |after_us: u64| {
+        let folder = tempfile::tempdir().unwrap();
+        let child = std::process::Command::new(env!("CARGO_BIN_EXE_loadgen"))
+            .args(["-R100", "-c2", "-t2", "-d60s", &server.url(), "--json", "r.json", "--hlog", "r.hlog"])
+            .current_dir(&folder)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(after_us));
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        let mut files: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|it| it.unwrap().file_name()).collect();
+        files.sort();
+        match output.status.code() {
+            // The program itself had not begun.
+            None => assert_eq!((told.as_str(), files.len()), ("", 0)),
+            Some(143) if told.starts_with("interrupted before") => assert_eq!(files.len(), 0, "{files:?}"),
+            Some(143) => {
+                assert!(told.starts_with("note: interrupted after"), "{told}");
+                assert_eq!(files, ["r.hlog", "r.json"]);
+                let json = std::fs::read(folder.path().join("r.json")).unwrap();
+                serde_json::from_slice::<serde_json::Value>(&json).unwrap();
+            }
+            code => panic!("{code:?} {told}"),
+        }
+    };
+    let times = std::sync::Mutex::new((0..100).map(|step| step * 200));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let Some(after_us) = times.lock().unwrap().next() else { break };
+                    early(after_us);
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Ctrl-C, SIGTERM and a closed terminal: the first ends the run early and in order, the second ends the
 //! program. Before anything is opened the first does, and so it does where a function of a script does not
-//! return. The end of a terminal is told again by the shell and by the kernel, whenever they end: it is one.
+//! return. Each is told in a line. The end of a terminal is told again by the shell and by the kernel,
+//! whenever they end: it is one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -19,10 +20,14 @@ const AGAIN_NS: u64 = 300_000_000;
 /// return: all else ends within two seconds.
 const ENDS_WITHIN_S: u32 = 10;
 const DOES_NOT_RETURN: &str = "interrupted, and a function of the script does not return: nothing was kept\n";
+const BEFORE_THE_RUN: &str = "interrupted before the run began: nothing was measured\n";
+const TWICE: &str = "interrupted a second time: what was not written by then is lost\n";
 
 /// Which signal asked for an early end, if any.
-pub(super) struct Interruption {
-    has_begun: Arc<AtomicBool>,
+pub struct Interruption {
+    /// The first signal ends in order.
+    in_order: Arc<AtomicBool>,
+    has_script: Arc<AtomicBool>,
     /// All threads have ended.
     is_over: Arc<AtomicBool>,
     seen: Arc<AtomicUsize>,
@@ -32,28 +37,31 @@ pub(super) struct Interruption {
 }
 
 impl Interruption {
-    pub(super) fn watch(has_script: bool) -> Result<Self, Error> {
-        let (seen, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (has_begun, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let first_ns = Arc::new(AtomicU64::new(0));
+    /// To be called before all else: until then a signal ends the program without a word.
+    pub fn watch() -> Result<Self, Error> {
+        let (seen, first_ns) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
+        let [in_order, has_script, is_over, stop] = [(); 4].map(|()| Arc::new(AtomicBool::new(false)));
         for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_left_ignored(signal)) {
             let code = exit::SIGNAL_BASE + signal;
-            let (begun, first) = (has_begun.clone(), first_ns.clone());
+            let (in_order, has_script, first) = (in_order.clone(), has_script.clone(), first_ns.clone());
             let end_at_once = move || {
                 let now = now_ns();
                 let earlier = first.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst).err();
                 let is_second = signal != SIGHUP
                     && earlier.is_some_and(|earlier| now.saturating_sub(earlier) >= AGAIN_NS);
-                if is_second || !begun.load(Ordering::SeqCst) {
-                    low_level::exit(code);
+                if is_second {
+                    end(TWICE, code);
                 }
-                if has_script {
+                if !in_order.load(Ordering::SeqCst) {
+                    end(BEFORE_THE_RUN, code);
+                }
+                if has_script.load(Ordering::SeqCst) {
                     // SAFETY: a handler may set the alarm.
                     unsafe { libc::alarm(ENDS_WITHIN_S) };
                 }
             };
             let register = || -> std::io::Result<()> {
-                // SAFETY: it reads a clock, exchanges atomics and ends the process: a handler may do that.
+                // SAFETY: it reads a clock, exchanges atomics, writes and ends the process: a handler may do that.
                 unsafe { low_level::register(signal, end_at_once)? };
                 signal_hook::flag::register(signal, stop.clone())?;
                 signal_hook::flag::register_usize(signal, seen.clone(), signal as usize).map(drop)
@@ -63,19 +71,29 @@ impl Interruption {
         let (over, asked_by) = (is_over.clone(), seen.clone());
         let give_up = move || {
             if !over.load(Ordering::SeqCst) {
-                // SAFETY: the text lasts as long as the program, and a handler may write.
-                unsafe { libc::write(2, DOES_NOT_RETURN.as_ptr().cast(), DOES_NOT_RETURN.len()) };
-                low_level::exit(exit::SIGNAL_BASE + asked_by.load(Ordering::SeqCst) as i32);
+                end(DOES_NOT_RETURN, exit::SIGNAL_BASE + asked_by.load(Ordering::SeqCst) as i32);
             }
         };
         // SAFETY: it reads atomics, writes and ends the process: a handler may do that.
         unsafe { low_level::register(SIGALRM, give_up) }.map_err(unwatched)?;
-        Ok(Self { has_begun, is_over, seen, stop })
+        Ok(Self { in_order, has_script, is_over, seen, stop })
+    }
+
+    /// Work before the run that would leave something behind if it were cut short: a signal waits for its end.
+    pub(super) fn spare<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.in_order.store(true, Ordering::SeqCst);
+        let done = work();
+        self.in_order.store(false, Ordering::SeqCst);
+        if let Some(signal) = self.signal() {
+            end(BEFORE_THE_RUN, exit::SIGNAL_BASE + signal);
+        }
+        done
     }
 
     /// From here on there is something to be ended in order.
-    pub(super) fn run_begins(&self) {
-        self.has_begun.store(true, Ordering::SeqCst);
+    pub(super) fn run_begins(&self, has_script: bool) {
+        self.has_script.store(has_script, Ordering::SeqCst);
+        self.in_order.store(true, Ordering::SeqCst);
     }
 
     /// What is left is to be written, however long that takes.
@@ -89,6 +107,13 @@ impl Interruption {
             signal => Some(signal as i32),
         }
     }
+}
+
+/// A handler may call it. Nothing is flushed, and no destructor runs.
+fn end(told: &'static str, code: i32) -> ! {
+    // SAFETY: the text lasts as long as the program, and a handler may write.
+    unsafe { libc::write(2, told.as_ptr().cast(), told.len()) };
+    low_level::exit(code)
 }
 
 /// nohup(1) has SIGHUP ignored for who is to outlive the terminal. SIGINT, which a shell's script has ignored
