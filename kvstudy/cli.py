@@ -25,12 +25,23 @@ from kvstudy.errors import LITTLE_ROOM, InputError, KvstudyError, no_folder, wha
 from kvstudy.project import project_root, raw_root, reference_root, study_root, tidy_root
 from kvstudy.units import counted, format_duration, parse_duration_s
 
+
+class File(click.Path):
+    """A path. An empty one would be the folder that one is in."""
+
+    def convert(
+        self, value: object, parameter: click.Parameter | None, context: click.Context | None
+    ) -> object:
+        if value == "":
+            self.fail("an empty name; write a path", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+FILE = File(path_type=Path)
 PRESET_HELP = (
     "Which preset of the files: quick, full, smoke or reference (default: quick where a file has it)."
 )
-EXPERIMENT_FILES = click.argument(
-    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+EXPERIMENT_FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 
 
 def _by_older_name(_context: click.Context, _option: click.Option, value: str | None) -> None:
@@ -110,7 +121,7 @@ def commands(context: click.Context, debug: bool) -> None:
 
 
 @commands.command(short_help="Show the runs of experiments, how long they take; run none.")
-@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=FILE)
 @preset_option
 @ONLY
 @click.option("--total", is_flag=True, help="Only what all of them take together.")
@@ -118,7 +129,7 @@ def commands(context: click.Context, debug: bool) -> None:
     "--duets",
     multiple=True,
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="The duets of this file too, as kvstudy compare measures them; may be given several times.",
 )
 @click.option(
@@ -176,7 +187,7 @@ HOSTS = click.option(
     "--hosts",
     "hosts_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="Measure on the machines of this file (docs/hosts.md): the service on one, generators on others.",
 )
 GENERATORS = click.option(
@@ -524,7 +535,7 @@ def hosts() -> None:
     """Other machines to measure on: look at them, put up a cluster, take it down (docs/hosts.md)."""
 
 
-HOSTS_FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+HOSTS_FILE = click.argument("file", metavar="FILE", type=FILE)
 
 
 @hosts.command("check", short_help="What each host has and what it lacks, with what to do.")
@@ -580,7 +591,7 @@ def hosts_down(file: Path) -> None:
 
 
 @commands.command(short_help="Recompute the checksums of sealed runs.")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=FILE)
 def verify(paths: tuple[Path, ...]) -> None:
     """Recompute the checksums of sealed runs: PATHS are runs or folders of runs (default: data/raw and
     data/reference)."""
@@ -624,7 +635,7 @@ def verify(paths: tuple[Path, ...]) -> None:
     "--cluster",
     "hosts_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="Let the machines of this file (docs/hosts.md) read the runs: the same tables, sooner.",
 )
 def tables(hosts_file: Path | None) -> None:
@@ -702,7 +713,7 @@ def publish(experiments: tuple[str, ...], preset: str) -> None:
     expose_value=False,
     help="No effect: pages never need a network.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Where to (default: figures/study).")
+@click.option("--out", type=FILE, help="Where to (default: figures/study).")
 @click.option(
     "--experiment",
     metavar="NAME",

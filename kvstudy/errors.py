@@ -15,8 +15,10 @@ The command line prints ``message`` and ``hint`` and exits with 2 (InputError) o
 with ``--debug``.
 """
 
+import difflib
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 LITTLE_ROOM = 1 << 20  # bytes: a disk that has less is full
@@ -50,6 +52,13 @@ def _again(kind: type[KvstudyError], arguments: tuple, state: dict) -> KvstudyEr
 def one_line(value: object) -> str:
     """What somebody typed, of whatever type, short enough for a message."""
     return " ".join(repr(value).split())[:_SHOWN]
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The name that was meant, also by capital letters where it has small ones."""
+    named = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), named, n=1)
+    return named[near[0]] if near else None
 
 
 def no_folder(path: Path | str) -> str:

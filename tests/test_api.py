@@ -168,6 +168,7 @@ def test_what_may_be_and_is_not_is_an_empty_frame_with_all_columns(selection):
         (lambda: kvstudy.percentiles(percentile=float("inf")), "percentile=inf\n.*the nearest is 100"),
         (lambda: kvstudy.percentiles(percentile=-float("inf")), "percentile=-inf\n.*the nearest is [0-5]"),
         (lambda: kvstudy.runs(connections=10**400), "connections=1000*\n.*the nearest is 4$"),
+        (lambda: kvstudy.runs(workload="GET"), "workload='GET'\n.*did you mean get"),
         (lambda: kvstudy.events(kind="flsh"), "kind='flsh'\n.*did you mean flush"),
         (lambda: kvstudy.events(experiment="stall", kind="flsh"), "kind='flsh'\n.*did you mean flush"),
         (lambda: kvstudy.validity(run_id="2026"), "run_id='2026'"),

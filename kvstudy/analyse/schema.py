@@ -21,14 +21,13 @@ Every frame that kvstudy.analyse hands out has exactly these columns in this ord
 (float64) or NA (Int64).
 """
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
 
-from kvstudy.errors import FormatError
+from kvstudy import errors
 from kvstudy.record import duet
 
 # Raised whenever a column is added, removed or changes meaning: tables of another version are rebuilt, never
@@ -394,9 +393,9 @@ def names(table: str) -> list[str]:
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint: the known name that was meant, or which there are."""
     known = list(dict.fromkeys(known))
-    near = difflib.get_close_matches(name, known, n=1)
+    near = errors.nearest(name, known)
     return (
-        f"did you mean {near[0]}?"
+        f"did you mean {near}?"
         if near
         else f"known: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}"
     )
@@ -417,7 +416,7 @@ def conform(table: str, frame: pd.DataFrame, columns: list[str] | None = None) -
     columns = names(table) if columns is None else columns
     missing = [name for name in columns if name not in frame.columns]
     if missing:
-        raise FormatError(
+        raise errors.FormatError(
             f"table {table}", None, f"columns are missing: {', '.join(missing)}", "run: kvstudy tables"
         )
     types = {column.name: column.dtype for column in ALL_TABLES[table]}

@@ -10,7 +10,6 @@ other tables, which are larger by far, what is asked for: the rows of the runs t
 table is first looked at.
 """
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
@@ -24,7 +23,7 @@ from kvstudy import project
 from kvstudy.analyse import schema
 from kvstudy.analyse.tidy.build import INDEX, Spread, rebuild
 from kvstudy.analyse.tidy.stored import Stored
-from kvstudy.errors import InputError, KvstudyError
+from kvstudy.errors import InputError, KvstudyError, nearest
 from kvstudy.record.run_folder import SMOKE, known_runs
 
 __all__ = ["Duets", "Tables", "load", "rebuild", "state", "study_duets", "study_tables"]
@@ -332,8 +331,8 @@ def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
     files = {file.stem for file in (data.parent / "experiments").glob("*.yaml")}
     if experiment is None or experiment in files or not measured:
         hint = f"measure it: kvstudy run experiments/{experiment or 'reproduce'}.yaml"
-    elif near := difflib.get_close_matches(experiment, [*measured, *files], n=1):
-        hint = f"did you mean {near[0]}?"
+    elif near := nearest(experiment, [*measured, *files]):
+        hint = f"did you mean {near}?"
     else:
         hint = f"measured: {', '.join(sorted(measured))}"
     kind = KvstudyError if experiment is None or experiment in files else InputError

@@ -20,10 +20,9 @@ from functools import partial
 
 from pydantic import ValidationError
 
-from kvstudy.errors import ExperimentError
+from kvstudy.errors import ExperimentError, nearest
 from kvstudy.plan.comparing import DEFAULT, IN_A_CLOSED_LOOP, MEASURES, Comparing
 from kvstudy.plan.experiment import PORT_MAX, Experiment
-from kvstudy.plan.refusal import nearest
 from kvstudy.plan.run_plan import (
     FILL_OVERHEAD_S,
     FILL_RATE_RPS,

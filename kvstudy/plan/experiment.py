@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.errors import ExperimentError, KvstudyError, nearest
 from kvstudy.plan.comparing import COMPARABLE, SMOKE_DUET, Comparing
 from kvstudy.plan.factors import (
     DEFAULT_KEY_COUNT,
@@ -298,11 +298,9 @@ class Experiment(Part):
         if preset is None and "quick" in presets:
             preset = "quick"
         if preset is not None and preset not in presets:
-            near = difflib.get_close_matches(preset, list(presets), n=1)
+            near = nearest(preset, presets)
             hint = (
-                f"did you mean {near[0]}?"
-                if near
-                else f"presets of this file: {', '.join(presets) or 'none'}"
+                f"did you mean {near}?" if near else f"presets of this file: {', '.join(presets) or 'none'}"
             )
             raise ExperimentError(f"{source.name}: no such preset: {preset}", hint)
         whole = None
@@ -515,12 +513,12 @@ class Experiment(Part):
                     "workload", f"no such script: {path}\na path is taken from the project's folder"
                 )
         elif scripts and script not in scripts:
-            near = difflib.get_close_matches(script, scripts, n=1)
+            near = nearest(script, scripts)
             raise Impossible(
                 "workload",
                 f"no such workload: {script}\n"
                 + (
-                    f"did you mean {near[0]}?"
+                    f"did you mean {near}?"
                     if near
                     else (
                         f"workloads: {', '.join(scripts)}; one of your own is a script "

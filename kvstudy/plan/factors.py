@@ -6,6 +6,7 @@ left to the program's own default and are not passed on.
 
 import itertools
 import re
+from collections.abc import Collection
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from kvstudy.errors import nearest
 from kvstudy.units import format_bytes, parse_duration_s, parse_rate_rps, parse_size_bytes
 
 
@@ -28,13 +30,15 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def text_of(pattern: str, what: str) -> Any:
-    """Text of this form; of another one it is said that it is not ``what``, whose second line is a hint."""
+def text_of(pattern: str, what: str, known: Collection[str] = ()) -> Any:
+    """Text of this form; of another one it is said that it is not ``what``, whose second line is a hint where
+    none of ``known`` is nearly that."""
     what, _, hint = what.partition("\n")
 
     def checked(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            raise ValueError(f"not {what}: {text!r}\n{hint}")
+            near = nearest(text, known)
+            raise ValueError(f"not {what}: {text!r}\n{f'did you mean {near}?' if near else hint}")
         return text
 
     return Annotated[str, AfterValidator(checked)]
@@ -248,6 +252,7 @@ def workload_name(script: str) -> str:
 Script = text_of(
     r"[a-z][a-z0-9_]*|\S+\.lua",
     "a workload\nwrite its name, as put, or the path of a script without blanks, as my/own.lua",
+    known=METHOD_OF_WORKLOAD,
 )
 
 

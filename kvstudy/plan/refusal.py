@@ -1,7 +1,6 @@
 """Turns what YAML and pydantic refuse into one line: file, line, key, what is wrong, and the nearest valid
 name."""
 
-import difflib
 import os
 import re
 import types
@@ -15,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from kvstudy.errors import ExperimentError, KvstudyError
+from kvstudy.errors import ExperimentError, KvstudyError, nearest
 from kvstudy.project import project_root
 
 KeyPath = tuple[str | int, ...]
@@ -146,9 +145,8 @@ def _nearest_file(path: Path) -> Path | None:
     with suppress(KvstudyError):
         folders.append(Path(os.path.relpath(project_root() / "experiments")))
     for folder in folders:
-        near = difflib.get_close_matches(path.stem, [other.stem for other in folder.glob("*.yaml")], n=1)
-        if near:
-            return folder / f"{near[0]}.yaml"
+        if near := nearest(path.stem, (other.stem for other in folder.glob("*.yaml"))):
+            return folder / f"{near}.yaml"
     return None
 
 
@@ -188,13 +186,6 @@ def unknown_key(path: KeyPath, known: typing.Iterable[str], source: Source) -> E
     near = nearest(str(path[-1]), known)
     hint = f"did you mean {near}?" if near else f"known keys: {', '.join(known)}"
     return refuse(path[:-1], f"unknown key: {path[-1]}", _At(source, path), hint)
-
-
-def nearest(word: str, known: typing.Iterable[str]) -> str | None:
-    """The name that was meant, also by capital letters where it has small ones."""
-    named = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), named, n=1)
-    return named[near[0]] if near else None
 
 
 class _At(Source):

@@ -1,11 +1,10 @@
 """``--only KEY=VALUE``: the part of a plan whose runs have these values. The same key twice means either
 value."""
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
-from kvstudy.errors import ExperimentError
+from kvstudy.errors import ExperimentError, nearest
 from kvstudy.plan.factors import ServiceOptions
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.units import parse_rate_rps, write_rate
@@ -25,10 +24,10 @@ def selected(plan: Plan, only: Iterable[str]) -> Plan:
         present = {facts[key] for facts in map(facts_of, plan.runs) if key in facts}
         if not present:
             known = sorted({name for run in plan.runs for name in facts_of(run)})
-            near = difflib.get_close_matches(key, known, n=1)
+            near = nearest(key, known)
             raise ExperimentError(
                 f"no run has such a key: {key}",
-                f"did you mean {near[0]}?" if near else f"keys: {', '.join(known)}",
+                f"did you mean {near}?" if near else f"keys: {', '.join(known)}",
             )
         unknown = values - present
         if unknown:

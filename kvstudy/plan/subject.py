@@ -14,7 +14,6 @@
 ``spec_of(configuration.subject, configuration.server)`` gives the ``SubjectSpec`` of a planned run back.
 """
 
-import difflib
 import json
 import re
 import shlex
@@ -25,6 +24,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
+from kvstudy.errors import nearest
 from kvstudy.plan.factors import Part, SizeAsWritten, TimeLimitS, listed, text_of
 from kvstudy.plan.refusal import Impossible
 from kvstudy.units import parse_size_bytes, write_duration
@@ -109,10 +109,10 @@ def _named(value: Any) -> Any:
         own = f"{{url: {json.dumps(value)}}}" if "://" in value else f"{{command: {json.dumps(words)}}}"
         raise ValueError(f"a service of your own is a command or a url: {value!r}\nwrite subject: {own}")
     if value not in PROGRAMS:
-        near = difflib.get_close_matches(value.lower(), PROGRAMS, n=1)
+        near = nearest(value, PROGRAMS)
         own = f'for a program of your own: subject: {{command: [{json.dumps(value)}, "{{port}}"]}}'
         raise ValueError(
-            f"not one of {', '.join(PROGRAMS)}: {value!r}\n{f'did you mean {near[0]}?' if near else own}"
+            f"not one of {', '.join(PROGRAMS)}: {value!r}\n{f'did you mean {near}?' if near else own}"
         )
     return {"program": value}
 

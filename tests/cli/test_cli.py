@@ -413,6 +413,13 @@ def test_an_option_by_its_older_name_is_told_the_newer_one(typed):
     assert answer.stderr.splitlines()[-1] == "Error: --profile is called --preset: --preset smoke"
 
 
+@pytest.mark.parametrize("typed", [["run"], ["plan"], ["compare"], ["verify"], ["report", "--out"]])
+def test_an_empty_name_of_a_file_is_not_taken_for_the_folder_one_is_in(typed):
+    answer = kvstudy(*typed, "")
+    assert answer.returncode == 2
+    assert "an empty name; write a path" in answer.stderr
+
+
 def test_mistyped_option_is_answered_with_the_usage():
     answer = kvstudy("plan", "experiments/reproduce.yaml", "--prese", "smoke")
     assert answer.returncode == 2

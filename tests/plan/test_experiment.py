@@ -512,6 +512,8 @@ def test_a_mistyped_workload_is_answered_with_the_nearest_whether_or_not_it_has_
         assert (
             error.message.endswith("workload: no such workload: putt") and error.hint == "did you mean put?"
         )
+    for written, meant in (("PUT", "put"), ("Mixed", "mixed"), ("unique-put", "unique_put")):
+        assert refused(tmp_path, {"workload": written}).hint == f"did you mean {meant}?"
     far = refused(tmp_path, {"workload": "qqq"}).hint
     assert (
         far.startswith("workloads: delete, get, ")
