@@ -171,8 +171,9 @@ def each_holds_and_one_does_not(tables: Tables) -> Markdown:
     every, one_does_not = _of_all(small.values()), _NOT[_of_all(large.values())]
     does = f"hold it with a p50 under {words.latency(_SMALL_P50_US)}"
     lines = [
-        f"- {words.rate(_SMALL_RPS)}, {words.size(_SMALL_BYTES)}: {_VERDICTS[every]}{_who(small, does)}.",
-        f"- {words.rate(_LARGE_RPS)}, {words.size(_LARGE_BYTES)}: {_VERDICTS[one_does_not]}"
+        f"- {words.rate(_SMALL_RPS)}, {words.chosen_size(_SMALL_BYTES)}: {_VERDICTS[every]}"
+        f"{_who(small, does)}.",
+        f"- {words.rate(_LARGE_RPS)}, {words.chosen_size(_LARGE_BYTES)}: {_VERDICTS[one_does_not]}"
         f"{_who(large, 'hold it')}.",
     ]
     return Markdown("\n".join([_TITLE, "", *lines]))

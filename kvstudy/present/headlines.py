@@ -692,7 +692,7 @@ def _beside_peers(tables: Tables, ours: str) -> tuple[str, list[Bar]]:
         )
         for row in here.itertuples()
     ]
-    return f"p50 of {_name(workload)}, {words.size(size)}, {words.rate(rate)}", bars
+    return f"p50 of {_name(workload)}, {words.chosen_size(size)}, {words.rate(rate)}", bars
 
 
 _of_growths = _of(*(one.experiment for one in analysed_growth.growths()), profiled=False)

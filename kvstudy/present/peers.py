@@ -72,7 +72,9 @@ def claims(found: Tables) -> Answer | None:
     """Every comparison, of every measure; None where there is none."""
     ours = next(iter(analysed.peers(found)), "")
     made = [
-        comparison_claim(row, ours, f"{row.server} with {words.size(row.value_bytes)}", analysed.EXPERIMENT)
+        comparison_claim(
+            row, ours, f"{row.server} with {words.chosen_size(row.value_bytes)}", analysed.EXPERIMENT
+        )
         for row in found.cached(analysed.compared).itertuples()
     ]
     return Answer(tuple(made), len(found.runs)) if made else None
@@ -101,7 +103,7 @@ def compared(found: Tables) -> pd.DataFrame:
                 "word": words.word(row),
                 "peer": row.server,
                 "workload": row.workload,
-                "values": words.size(row.value_bytes),
+                "values": words.chosen_size(row.value_bytes),
                 "offered": words.rate(row.offered_rate_rps),
                 "connections": row.connections,
                 "measure": row.measure,
@@ -129,7 +131,7 @@ def held(found: Tables) -> pd.DataFrame:
         [
             {
                 "workload": workload,
-                "values": words.size(size),
+                "values": words.chosen_size(size),
                 "connections": connections,
                 **{name: _held(group[group["server"] == name]) for name in names},
             }

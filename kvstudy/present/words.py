@@ -85,6 +85,15 @@ def size(size_bytes: float | None) -> str:
     return f"{round(size_bytes)} B"
 
 
+def chosen_size(size_bytes: int) -> str:
+    """A size that somebody chose, in the unit in which it is a whole number: ``100_000`` → "100 kB", ``4096``
+    → "4 KiB"."""
+    for scale, unit in ((10**6, "MB"), (10**3, "kB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size_bytes and size_bytes % scale == 0:
+            return f"{count(size_bytes // scale)} {unit}"
+    return f"{count(size_bytes)} B"
+
+
 def percentile(number: float) -> str:
     """``99.0`` → "p99", ``99.9`` → "p99.9"."""
     return f"p{number:g}"
@@ -106,7 +115,7 @@ def value(factor: str, given) -> str:
     if factor.endswith("_us"):
         return latency(given)
     if factor.endswith("_bytes"):
-        return size(given)
+        return chosen_size(given)
     if factor in ("connections", "threads"):
         return f"{count(given)} {factor if given != 1 else factor[:-1]}"
     return f"{given:g}" if isinstance(given, float) else str(given)

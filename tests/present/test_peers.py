@@ -77,7 +77,7 @@ def test_of_places_that_all_share_the_card_shows_the_one_where_most_is_decided(m
     make(sizes=(10_000,))
     (card,) = [card for card in headlines.index(peers.measured()).cards if card.page == "10-peers"]
     assert [bar.tone for bar in card.bars] == ["plain", "bad", "good"]
-    assert card.of.startswith("p50 of PUT, 9.77 KiB")
+    assert card.of.startswith("p50 of PUT, 10 kB")
 
 
 def test_a_bar_whose_comparison_decides_nothing_is_hollow(make):
@@ -205,4 +205,4 @@ def test_one_program_that_misses_the_rate_of_large_values_is_what_was_expected(m
         at = {"offered_rate_rps": 4000.0, "seconds": [np.full(seconds, 300)] * 6, "sizes": (100_000,)}
         make(servers=servers, **at)
     told = expected.each_holds_and_one_does_not(peers.measured()).data.replace("\u202f", " ")
-    assert "- 4 000 r/s, 97.7 KiB: it held, as far as it was tested." in told, told
+    assert "- 4 000 r/s, 100 kB: it held, as far as it was tested." in told, told

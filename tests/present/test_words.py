@@ -77,6 +77,15 @@ def test_an_interval_says_a_unit_once_where_both_ends_have_it(low, high, told, t
     assert words.interval(low, high, told) == text
 
 
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [(100, "100 B"), (100_000, "100 kB"), (64_000, "64 kB"), (65_536, "64 KiB"), (2_000_000, "2 MB")]
+    + [(64 << 20, "64 MiB"), (16_385, "16\u202f385 B"), (0, "0 B")],
+)
+def test_a_chosen_size_reads_as_it_was_written_and_no_two_of_them_alike(size_bytes, text):
+    assert words.chosen_size(size_bytes) == words.value("value_bytes", size_bytes) == text
+
+
 def test_one_run_has_no_interval():
     assert words.interval(0.9920634920634921, 0.9920634920634922, words.times) == ""
 

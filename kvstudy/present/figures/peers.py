@@ -40,7 +40,7 @@ def by_size(found: Tables, percentile: float = 50.0, connections: int | None = N
                 hue = hues.setdefault(name, theme.CATEGORIES[len(hues) % len(theme.CATEGORIES)])
                 _draw(figure, mine, name, hue, is_new, cell(index, len(places)))
     sizes = sorted(runs["value_bytes"].unique())
-    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[words.size(size) for size in sizes])
+    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[words.chosen_size(size) for size in sizes])
     latency_axis(figure, runs["latency_us"], words.percentile(percentile))
     return titled(
         figure,
@@ -95,7 +95,7 @@ def _draw(figure: go.Figure, runs: pd.DataFrame, name: str, colour: str, named: 
             legendgroup=name,
             showlegend=False,
             text=[
-                f"<b>{name}</b>, {words.size(row.value_bytes)}: {words.latency(row.latency_us)}, "
+                f"<b>{name}</b>, {words.chosen_size(row.value_bytes)}: {words.latency(row.latency_us)}, "
                 f"repeat {row.repeat}"
                 f"{'' if row.verdict != 'FAIL' else ', INVALID'}"
                 for row in runs.itertuples()
