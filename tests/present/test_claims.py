@@ -3,6 +3,7 @@ reproduced."""
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -439,6 +440,16 @@ def test_claims_and_distributions_are_drawn(reports):
     drawn = published_spectra(reports, ours, 3)
     assert {"published", "measured"} <= {trace.name for trace in drawn.data}
     assert "no valid run of ours" in published_spectra(reports, empty_tables(), 1).layout.meta["finding"]
+
+
+def test_a_point_of_a_distribution_says_its_percentile_and_its_time_as_all_other_charts_do(reports):
+    drawn = published_spectra(reports, runs_of("report-3", "put", 20000, "handler=workers"), 3)
+    for trace in drawn.data:
+        assert "%{text}" in trace.hovertemplate and "%{y" not in trace.hovertemplate
+        for text, seconds in zip(trace.text, trace.y, strict=True):
+            told = re.fullmatch(r"p[0-9.]+: ([0-9.]+) (µs|ms|s)", text)
+            scale = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}[told[2]]
+            assert float(told[1]) * scale == pytest.approx(float(seconds), rel=0.01)
 
 
 def test_every_report_that_is_named_is_drawn_and_what_is_no_list_of_them_refused(reports):

@@ -135,7 +135,8 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
                 text=[
                     f"<b>{row.verdict}</b>: {row.says}<br>published "
                     f"{claims.number(row.quantity, row.published)}, measured "
-                    f"{claims.number(row.quantity, row.measured)} ({claims.rests_on(row)})<br>{row.note}"
+                    f"{claims.number(row.quantity, row.measured)} ({claims.rests_on(row)})"
+                    f"{f'<br>{row.note}' if row.note else ''}"
                     for row in part.itertuples()
                 ],
                 hovertemplate="%{text}<extra></extra>",
@@ -288,8 +289,8 @@ def _published_line(figure: go.Figure, line: pd.DataFrame, named: set[str], plac
                 "width": 2.2,
                 "dash": "dash" if first["closed_loop"] else "solid",
             },
-            text=[words.percentile(round(value, 4)) for value in line["percentile"]],
-            hovertemplate=f"<b>published</b> %{{text}}: %{{y:.3s}}s ({kind})<br>{first['text']}, offered "
+            text=_at_each_percentile(line),
+            hovertemplate=f"<b>published</b> %{{text}} ({kind})<br>{first['text']}, offered "
             f"{offered}<extra></extra>",
         ),
         **place,
@@ -309,7 +310,8 @@ def _measured_line(figure: go.Figure, line: pd.DataFrame, named: set[str], place
             legendgroup=name,
             showlegend=name not in named,
             opacity=0.7 if valid else 0.9,
-            hovertemplate=f"<b>measured</b> %{{y:.3s}}s<br>{line['hover'].iloc[0]}<extra></extra>",
+            text=_at_each_percentile(line),
+            hovertemplate=f"<b>measured</b> %{{text}}<br>{line['hover'].iloc[0]}<extra></extra>",
             line={"color": theme.NAMED["measured"], "width": 1.2}
             if valid
             else {"color": theme.INVALID, "width": 1.4, "dash": "dot"},
@@ -317,6 +319,14 @@ def _measured_line(figure: go.Figure, line: pd.DataFrame, named: set[str], place
         **place,
     )
     named.add(name)
+
+
+def _at_each_percentile(line: pd.DataFrame) -> list[str]:
+    """ "p99: 1.24 ms"."""
+    return [
+        f"{words.percentile(round(percentile, 4))}: {words.latency(latency_us)}"
+        for percentile, latency_us in zip(line["percentile"], line["latency_us"], strict=True)
+    ]
 
 
 def _medians(

@@ -48,11 +48,8 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
             "one whose processors were kept awake."
         )
         return nothing(_NO_PAIR, f"{_sides(before, after)} {more}".strip())
-    outcomes, chance, compared = (
-        _outcomes(compared, before, after),
-        false_words.of_comparisons(compared),
-        compared[compared["measure"] != INVALID].iloc[::-1],
-    )
+    outcomes, every = _outcomes(compared, before, after), compared
+    compared = compared[compared["measure"] != INVALID].iloc[::-1]
     if compared.empty:
         return nothing(_NO_PAIR, f"{_sides(before, after)}{outcomes} {doubts}".strip())
     # Only what tells the rows apart; what is the same in all of them may be the very thing that is compared.
@@ -94,7 +91,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
         "Ratio of each measure, one side over the other",
         finding,
         f"Ratio of medians over runs with the 95 % interval of its t test; left of 1 is lower{better}.{few}"
-        f"{apart}{outcomes}{chance}",
+        f"{apart}{outcomes}{false_words.of_comparisons(every)}",
     )
 
 
