@@ -106,7 +106,7 @@ def card(shown: Shown) -> Card:
 
 
 def _count(duet: Duet) -> str:
-    return f"{duet.counted} of {words.counted(duet.asked, 'launch')} count{'s' * (duet.counted == 1)}"
+    return words.of_which_count(duet.counted, duet.asked, "launch")
 
 
 def sentence(duet: Duet) -> str:

@@ -636,8 +636,7 @@ def _published(tables: Tables, reference: Tables | None, duets: Sequence[Duet] =
         for verdict, number in numbers.items()
         if number
     ]
-    count = len(claims.counting(tables))
-    counting = f"{count} of {words.counted(len(_of_reports(tables).runs), 'run')} count"
+    counting = words.of_which_count(len(claims.counting(tables)), len(_of_reports(tables).runs), "run")
     return _CardContent(answer, "what our runs say of each claim", bars, valid=counting)
 
 

@@ -43,6 +43,11 @@ def counted(number: float, thing: str) -> str:
     return f"{count(number)} {plural(number, thing)}"
 
 
+def of_which_count(counted_ones: int, of: int, thing: str) -> str:
+    """``(0, 1, "run")`` → "0 of 1 run counts"; ``(0, 2, "launch")`` → "0 of 2 launches count"."""
+    return f"{count(counted_ones)} of {counted(of, thing)} count{'s' if 1 in (counted_ones, of) else ''}"
+
+
 def interval(low: float, high: float, formatter) -> str:
     """``[low, high]`` as ``formatter`` writes them, a unit of both only once; nothing where there is none:
     one run has no spread."""

@@ -155,7 +155,7 @@ def test_the_page_of_a_duet_of_which_nothing_counts_begins_with_that(tmp_path):
         experiment="shop", machine={"load_during": {"foreign_cpu_share_mean": 0.72}}
     )
     (card,) = report._cards_of("shop", frozenset({DUETS}), tmp_path).values()
-    assert card.page == "06-before-after" and card.sure == ("0 of 1 launch count",)
+    assert card.page == "06-before-after" and card.sure == ("0 of 1 launch counts",)
     assert card.answer == "Cannot tell whether change differs from main: no launch counts."
 
 

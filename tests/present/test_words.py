@@ -86,6 +86,15 @@ def test_a_chosen_size_reads_as_it_was_written_and_no_two_of_them_alike(size_byt
     assert words.chosen_size(size_bytes) == words.value("value_bytes", size_bytes) == text
 
 
+@pytest.mark.parametrize(
+    ("counted", "of", "text"),
+    [(0, 1, "0 of 1 run counts"), (1, 2, "1 of 2 runs counts"), (0, 2, "0 of 2 runs count")]
+    + [(1200, 1200, "1\u202f200 of 1\u202f200 runs count")],
+)
+def test_the_verb_of_how_many_count_goes_with_the_number_that_does_or_of_one_with_that_one(counted, of, text):
+    assert words.of_which_count(counted, of, "run") == text
+
+
 def test_one_run_has_no_interval():
     assert words.interval(0.9920634920634921, 0.9920634920634922, words.times) == ""
 

@@ -209,7 +209,7 @@ def _line(rows: pd.DataFrame) -> str:
     repeats = rows[rows["valid"]].groupby(["line", "offered_rate_rps"]).size()
     single = int((repeats == 1).sum())
     return "line: median of valid repeats" + (
-        f" ({single} of {len(repeats)} rest on one run)" if single else ""
+        f" ({single} of {len(repeats)} rest{'s' * (single == 1)} on one run)" if single else ""
     )
 
 
