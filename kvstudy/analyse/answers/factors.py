@@ -2,7 +2,7 @@
 place that was measured with both.
 
     differences(tables, factor)     of a page's table: every two values
-    between_ends(ends)              of a chart: for each set of its lines the two that stand at its ends
+    compared_lines(pairs)           of a chart: lines that differ in its factor alone, two by two
     compared_sides(tables, …)       of a page's own two sides: every measure
 """
 
@@ -17,7 +17,7 @@ from kvstudy.analyse.answers import Answer
 from kvstudy.analyse.claim import comparison_claim
 from kvstudy.analyse.comparison import families
 from kvstudy.analyse.comparison.pairs import Pair, pair
-from kvstudy.analyse.comparison.words import DIFFERENT
+from kvstudy.analyse.comparison.words import DIFFERENT, SAME_WITHIN
 from kvstudy.analyse.configuration import RESOLUTION_US, comparisons, with_words
 from kvstudy.analyse.tables import Tables
 
@@ -50,26 +50,22 @@ def differences(tables: Tables, factor: str, percentile: float = 99.0) -> Answer
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Two lines of a chart, of one set of lines that differ in the chart's factor alone: their latencies by
-    run, and invalid n of m of either. ``chosen_from``: from how many pairs these two were taken for what was
-    measured; 1 where the factor's order says which they are."""
+class TwoLines:
+    """Of a chart: their latencies by run, and invalid n of m of either."""
 
     before_us: Sequence[float]
     after_us: Sequence[float]
     invalid: tuple[int, int, int, int]
-    chosen_from: int = 1
+    same_within: float = SAME_WITHIN
 
 
-def between_ends(ends: Sequence[Ends], part: float = 1.0) -> list[tuple[Pair, str, str]]:
-    """Of each its ratio, its word, and what keeps that at *cannot tell*; the words share what a chart has of
-    the page's error. ``part``: of the tables that the runs are from."""
-    found = [pair(one.before_us, one.after_us, resolution=RESOLUTION_US) for one in ends]
-    said = families.words_of_extremes(
-        found,
-        [one.chosen_from for one in ends],
-        [one.invalid for one in ends],
-        families.CHART * part,
+def compared_lines(pairs: Sequence[TwoLines], part: float = 1.0) -> list[tuple[Pair, str, str]]:
+    """Of each its ratio, its word, and what keeps that at *cannot tell*. The words share what a chart has of
+    the page's error, so ``pairs`` are all that it may tell of, not the one that it does. ``part``: of the
+    tables that the runs are from."""
+    found = [pair(one.before_us, one.after_us, one.same_within, resolution=RESOLUTION_US) for one in pairs]
+    said = families.with_reasons(
+        found, ["lower"] * len(pairs), [one.invalid for one in pairs], families.CHART * part
     )
     return [(one, word, why) for one, (word, why) in zip(found, said, strict=True)]
 

@@ -2,7 +2,6 @@
 
     words(pairs, better, outcomes, share)         one word for each pair of a family
     with_reasons(pairs, better, outcomes, share)  the same, each with why it says no more
-    words_of_extremes(pairs, chosen_from, outcomes)  of pairs that were chosen because they differ most
 
 Twenty-four comparisons of six runs a side, each with 5 % of false words of its own, say at least one in 40 %
 of pages where nothing differs. Holm's correction keeps that at 5 % of pages. A page with
@@ -11,7 +10,6 @@ that says it.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -73,16 +71,3 @@ def with_reasons(
         )
         found.append((said, why))
     return found
-
-
-def words_of_extremes(
-    pairs: Sequence[Pair],
-    chosen_from: Sequence[int],
-    outcomes: Sequence[tuple[int, int, int, int]],
-    share: float = WHOLE,
-) -> list[tuple[str, str]]:
-    """``with_reasons`` of latencies, for pairs that were chosen, each from so many, because they differ most:
-    each p is corrected for the others that it was chosen from (Bonferroni), before the family is. Nothing is
-    chosen for being the same, so of that nothing is corrected."""
-    chosen = [replace(one, p=min(1.0, one.p * count)) for one, count in zip(pairs, chosen_from, strict=True)]
-    return with_reasons(chosen, ["lower"] * len(pairs), outcomes, share)

@@ -1,16 +1,15 @@
 """Percentile spectra: latency by percentile, the axis stretched towards 100 % as HdrHistogram draws it (x = 1
 / (1 − p))."""
 
-import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from kvstudy.analyse import percentile_grid
-from kvstudy.analyse.answers.factors import Ends, between_ends
+from kvstudy.analyse.answers.factors import TwoLines, compared_lines
 from kvstudy.analyse.comparison.words import DIFFERENT, LOST_MORE, SAME, TOO_FEW
 from kvstudy.analyse.configuration import comparison_key, lost_runs
 from kvstudy.analyse.validity import SAMPLES_BEYOND_PRINTED
@@ -424,7 +423,8 @@ def _rises(
     tables, rows: pd.DataFrame, medians: pd.DataFrame, colour_by: str, kind: str, order: Sequence
 ) -> tuple[str, list[str]]:
     """The finding, of the whole chart and of each of its panels: how the highest percentile that every colour
-    has moves from the first to the last value of ``colour_by``, all else equal.
+    has differs between two values of ``colour_by``, all else equal; of ordered ones between the first and
+    another (as ``factors.differences``, whose words these are where it compares the same runs).
 
     Of several such pairs the one that differs most among those that the runs decide; where they decide none,
     the one that differs most, as *cannot tell*.
@@ -439,8 +439,8 @@ def _rises(
     if at.empty:
         return f"No {name}: too few samples lie beyond it", []
     sets = [lines for _, lines in at.groupby(["panel", "dash", "comparison_key"])]
-    most = max(map(len, sets))
-    if most == 1:
+    pairs = sorted((two for lines in sets for two in _pairs(lines, order)), key=_distance, reverse=True)
+    if not pairs:
         each = [_highest(at[at["panel"] == panel], name, colour_by) for panel in _panels(rows)]
         return _highest(at, name, colour_by), each
     values = (
@@ -448,14 +448,16 @@ def _rises(
         .groupby("configuration")["latency_us"]
         .apply(list)
     )
-    pairs = sorted((_ends(lines, order) for lines in sets if len(lines) == most), key=_distance, reverse=True)
-    # Of an order the first and the last; else those two of all that differ most.
-    chosen_from = 1 if len(order) or _is_ordered(at) else math.comb(most, 2)
     runs = marked_runs(tables)  # those that died have no percentiles, and no rows
-    found = between_ends(
+    same_within = runs.groupby("configuration")["same_within"].min()
+    found = compared_lines(
         [
-            Ends(*(values[end["configuration"]] for end in ends), _outcome(runs, ends), chosen_from)
-            for ends in pairs
+            TwoLines(
+                *(values[line["configuration"]] for line in two),
+                _outcome(runs, two),
+                same_within[two[0]["configuration"]],
+            )
+            for two in pairs
         ],
         tables.part,
     )
@@ -485,20 +487,21 @@ def _highest(at: pd.DataFrame, name: str, colour_by: str) -> str:
     return f"{top['hover_title']}: {name} is {words.latency(top['latency_us'])} at {value}{of}"
 
 
-def _outcome(runs: pd.DataFrame, ends: tuple[pd.Series, pd.Series]) -> tuple[int, ...]:
-    """Invalid n of m of either end, of all its runs (``configuration.lost_runs``)."""
-    sides = [runs.loc[runs["configuration"] == end["configuration"], "excluded"] for end in ends]
+def _outcome(runs: pd.DataFrame, two: tuple[pd.Series, pd.Series]) -> tuple[int, ...]:
+    """Invalid n of m of either line, of all its runs (``configuration.lost_runs``)."""
+    sides = [runs.loc[runs["configuration"] == line["configuration"], "excluded"] for line in two]
     return tuple(lost_runs(*sides).values())
 
 
-def _ends(lines: pd.DataFrame, order: Sequence) -> tuple[pd.Series, pd.Series]:
-    """The first and the last of ``order``, or of an ordered factor; of another, the lines of lowest and
-    highest latency."""
+def _pairs(lines: pd.DataFrame, order: Sequence) -> list[tuple[pd.Series, pd.Series]]:
+    """Of lines that differ in the colour alone the first of ``order``, or of an ordered factor, and each
+    other; of another factor every two, the lower one first."""
     if len(order):
         lines = lines.sort_values("colour", key=lambda colours: colours.map(list(order).index))
     elif not _is_ordered(lines):
-        lines = lines.sort_values("latency_us")
-    return lines.iloc[0], lines.iloc[-1]
+        return list(combinations((line for _, line in lines.sort_values("latency_us").iterrows()), 2))
+    first, *others = (line for _, line in lines.iterrows())
+    return [(first, other) for other in others]
 
 
 def _is_ordered(lines: pd.DataFrame) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from sample import empty_tables, sample_tables
 
-from kvstudy.analyse.answers.factors import Ends, between_ends, differences
+from kvstudy.analyse.answers.factors import TwoLines, compared_lines, differences
 
 
 def test_the_first_claim_is_the_largest_difference_that_is_decided():
@@ -51,9 +51,10 @@ def test_of_names_every_two_are_compared_and_of_nothing_none():
     assert differences(empty_tables(), "connections").claims == ()
 
 
-def test_of_lines_without_an_order_the_two_that_differ_most_are_corrected_for_having_been_chosen():
+def test_two_lines_of_a_chart_are_corrected_for_all_the_pairs_that_they_are_chosen_from():
     before, after = [100.0, 102.0, 98.0, 101.0, 99.0], [106.0, 109.0, 103.0, 107.0, 104.0]
-    (ordered,) = between_ends([Ends(before, after, (0, 5, 0, 5))])
-    (chosen,) = between_ends([Ends(before, after, (0, 5, 0, 5), chosen_from=45)])
-    assert (ordered[1], chosen[1]) == ("slower", "cannot tell")
-    assert ordered[0].ratio == chosen[0].ratio
+    differ, alike = (TwoLines(before, values, (0, 5, 0, 5)) for values in (after, before))
+    (alone,) = compared_lines([differ])
+    chosen, *_ = compared_lines([differ, *[alike] * 44])
+    assert (alone[1], chosen[1]) == ("slower", "cannot tell")
+    assert alone[0].ratio == chosen[0].ratio
