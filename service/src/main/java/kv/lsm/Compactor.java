@@ -8,6 +8,8 @@ import java.util.concurrent.atomic.AtomicLong;
 /// that may pass gives its room back and is tried again ([Retry]). One that the disk may have no room for is not
 /// begun: what it took meanwhile, logs and flushes would lack.
 final class Compactor {
+    private static final System.Logger LOGGER = System.getLogger(Compactor.class.getName());
+
     private final StoreFiles files;
     private final CompactionPolicy policy;
     private final Views views;
@@ -22,10 +24,10 @@ final class Compactor {
     private final Retry retry;
     /// Of the tables that are being merged.
     private long inputBytes;
-    /// Requests to merge everything, counted; which of them is done; and which was given up, since it failed.
+    /// Requests to merge everything, counted; up to which of them all are done; and up to which all were given up.
     private final AtomicLong fullRequested = new AtomicLong();
     private volatile long fullDone;
-    private volatile long fullGivenUp;
+    private final AtomicLong fullGivenUp = new AtomicLong();
     private volatile String fullFailure;
     /// The request that the attempt under way carries out, or 0.
     private long fullUnderWay;
@@ -79,15 +81,18 @@ final class Compactor {
             if (!Retry.mayPass(e)) {
                 throw e;
             }
-            tryAgainLater(e);
+            hasFailed(e);
         } catch (InternalError e) { // an input is mapped, and the disk could not give a page of it
-            tryAgainLater(files.unreadablePage(e));
+            hasFailed(files.unreadablePage(e));
         }
         return false;
     }
 
-    private void tryAgainLater(Exception e) {
-        giveUpFull(e); // first, or who asked for it would be told that it is tried again
+    private void hasFailed(Exception e) {
+        if (fullUnderWay > 0) {
+            fullHasFailed(e);
+            return;
+        }
         retry.failed(e, bytesNeeded());
         retry.await(work);
     }
@@ -108,12 +113,17 @@ final class Compactor {
 
     /// An operator asks again; until then what the policy wants goes first, or writers would wait for a merge
     /// that the disk has no room for.
-    private void giveUpFull(Exception e) {
-        if (fullUnderWay > 0) {
-            fullFailure = "the compaction of all tables failed and was given up: directory=" + files.directory()
-                    + ", reason=" + StoreException.reasonOf(e);
-            fullGivenUp = fullUnderWay;
-        }
+    private void fullHasFailed(Exception e) {
+        String failed = "the compaction of all tables failed and was given up: directory=" + files.directory()
+                + ", reason=" + StoreException.reasonOf(e);
+        Retry.tell(LOGGER, System.Logger.Level.WARNING, failed + Retry.adviceFor(e) + "; ask again", null);
+        giveUpFull(fullUnderWay, failed);
+    }
+
+    /// Who asked for `request` was told that it failed, or is told now: it is not begun any more.
+    void giveUpFull(long request, String failed) {
+        fullFailure = failed;
+        fullGivenUp.accumulateAndGet(request, Math::max);
     }
 
     /// Why the last attempt failed, if there was no better one since; else null.
@@ -151,8 +161,7 @@ final class Compactor {
 
     /// Why the merge that `request` asks for was given up, or has to wait, or null.
     String fullFailureOrNull(long request) {
-        String failedAttempt = failureOrNull(); // asked first, since it is set last: see tryAgainLater
-        return fullGivenUp >= request && fullDone < request ? fullFailure : failedAttempt;
+        return fullGivenUp.get() >= request && fullDone < request ? fullFailure : failureOrNull();
     }
 
     private boolean isGivingUp() {
@@ -162,7 +171,7 @@ final class Compactor {
     /// False when there was nothing to do or the thread is to stop.
     private boolean compactOnce() throws IOException {
         long request = fullRequested.get();
-        boolean isFull = request > Math.max(fullDone, fullGivenUp);
+        boolean isFull = request > Math.max(fullDone, fullGivenUp.get());
         fullUnderWay = isFull ? request : 0;
         try (CompactionInputs inputs = choose(isFull)) {
             if (inputs != null && !carryOut(inputs)) {

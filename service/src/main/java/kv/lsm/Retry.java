@@ -72,7 +72,8 @@ final class Retry {
         }
     }
 
-    private static String adviceFor(Exception e) {
+    /// What helps, behind a semicolon; nothing where nobody knows.
+    static String adviceFor(Exception e) {
         if (e.getCause() instanceof InternalError) {
             return "; kv.Tool verify names the damaged files";
         }

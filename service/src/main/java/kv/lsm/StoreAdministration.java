@@ -68,7 +68,16 @@ final class StoreAdministration implements Administration {
     public void compact(BooleanSupplier giveUp) {
         flush(giveUp);
         long request = compactor.requestFull();
-        await(() -> compactor.hasDoneFull(request), () -> compactor.fullFailureOrNull(request), Long.MAX_VALUE, giveUp);
+        try {
+            await(
+                    () -> compactor.hasDoneFull(request),
+                    () -> compactor.fullFailureOrNull(request),
+                    Long.MAX_VALUE,
+                    giveUp);
+        } catch (AttemptFailedException e) { // the operator will ask again, or not
+            compactor.giveUpFull(request, e.getMessage());
+            throw e;
+        }
     }
 
     @Override

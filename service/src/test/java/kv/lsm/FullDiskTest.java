@@ -423,21 +423,50 @@ class FullDiskTest {
                 .compaction(CompactionPolicyKind.NONE)
                 .build();
         LsmStore store = open(options);
-        boolean[] failing = {true};
-        disk.setFaults((count, what) -> failing[0] && what.startsWith("write") && what.contains(".table"));
+        AtomicBoolean failing = new AtomicBoolean();
+        disk.setFaults((count, what) -> failing.get() && what.startsWith("write") && what.contains(".table"));
+        LoggedLines lines = new LoggedLines();
         try {
-            failing[0] = false;
             put(store, 60);
             store.administration().flush(() -> false);
-            failing[0] = true;
+            failing.set(true);
             assertThatThrownBy(() -> store.administration().compact(() -> false))
                     .isInstanceOf(AttemptFailedException.class)
                     .hasMessageContaining("was given up");
-            failing[0] = false;
-            Eventually.holds(() -> failedAttempt(store) == null);
+            failing.set(false);
+            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
+                    .isTrue();
             assertThat(store.metrics().compactions()).as("nobody asked again").isZero();
+            assertThat(lines.all())
+                    .singleElement()
+                    .asString()
+                    .contains("was given up", "reason=")
+                    .endsWith("; ask again");
             store.administration().compact(() -> false);
             assertThat(store.metrics().compactions()).isEqualTo(1);
+            checkAll(store);
+        } finally {
+            lines.end();
+            closeDead(store);
+        }
+    }
+
+    /// The operator was told that it failed. Made all the same it would take the room that others need.
+    @Test
+    void aCompactionOfAllTablesIsNotMadeAfterItsAnswer() {
+        StoreOptions options = options(WalMode.NONE);
+        putWithoutCompaction(options);
+        disk.setRoom(options.memtableBytes());
+        LsmStore store = open(options);
+        try {
+            Eventually.holds(() -> failedAttempt(store) != null);
+            assertThatThrownBy(() -> store.administration().compact(() -> false))
+                    .isInstanceOf(AttemptFailedException.class)
+                    .hasMessageContaining("a compaction failed and is tried again");
+            checkThatItCompactsWhereThereIsRoom(store);
+            assertThat(store.metrics().levels())
+                    .as("levels: of all tables merged there is one")
+                    .hasSizeGreaterThan(1);
             checkAll(store);
         } finally {
             closeDead(store);
@@ -511,6 +540,35 @@ class FullDiskTest {
             checkAfterPowerLoss(options(WalMode.ALWAYS));
         } finally {
             closeDead(store);
+        }
+    }
+
+    /// What the package logs while it is open.
+    private static final class LoggedLines extends Handler {
+        private final Logger logger = Logger.getLogger(LsmStore.class.getPackageName());
+        private final List<String> lines = new CopyOnWriteArrayList<>();
+
+        LoggedLines() {
+            logger.addHandler(this);
+        }
+
+        List<String> all() {
+            return lines;
+        }
+
+        @Override
+        public void publish(LogRecord line) {
+            lines.add(line.getMessage());
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {}
+
+        void end() {
+            logger.removeHandler(this);
         }
     }
 
