@@ -42,6 +42,12 @@ public class StoreException extends RuntimeException {
     }
 
     private static String withAdvice(String reason) {
-        return reason.endsWith("Too many open files") ? reason + " (ulimit -n sets how many may be)" : reason;
+        if (reason.endsWith("Too many open files")) {
+            return reason + " (ulimit -n sets how many may be)";
+        }
+        // what else forbids it is told as "permission denied"
+        return reason.endsWith("Operation not permitted")
+                ? reason + " (lsattr shows whether file or directory is immutable: chattr -i)"
+                : reason;
     }
 }
