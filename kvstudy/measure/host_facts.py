@@ -3,11 +3,13 @@
 python -m kvstudy.measure.host_facts ~/.cache/kvstudy
 """
 
+import errno
 import json
 import os
 import platform
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from kvstudy.errors import ToolMissing
@@ -32,12 +34,21 @@ def host_facts(folder: str) -> dict:
         "jdk": jdk,
         "no_jdk": no_jdk,
         "disk_free_bytes": shutil.disk_usage(here).free,
-        "is_writable": os.access(here, os.W_OK),
+        "is_writable": _is_writable(here),
         "platform": platform_here(),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 2),
         "holder": holder(),
     }
+
+
+def _is_writable(folder: Path) -> bool:
+    """Tried by a file without a name: rights alone do not say it of /proc, nor of a file. A full disk is."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return True
 
 
 def platform_here() -> str:

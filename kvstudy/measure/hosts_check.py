@@ -130,7 +130,7 @@ def _judge(found: Checked, entry: HostEntry, facts: dict, dask: str) -> None:
         found.wrong.append(f"no such cores: {', '.join(map(str, missing))}: it has {facts['cores']}")
     if not facts["is_writable"]:
         found.wrong.append("its folder cannot be written: name another one under folder")
-    if facts["disk_free_bytes"] < DISK_NEEDED_BYTES:
+    elif facts["disk_free_bytes"] < DISK_NEEDED_BYTES:
         found.wrong.append(f"disk is nearly full: {format_bytes(DISK_NEEDED_BYTES)} are needed")
     if facts["holder"]:
         found.wrong.append(f"in use by {facts['holder']}: wait until that measurement ends")
@@ -184,11 +184,11 @@ def _over_ssh(remote: Remote) -> Iterator[There]:
         said = done.stderr.strip().splitlines()
         if done.returncode == host_folder.REFUSED and said:
             raise KvstudyError(said[-1], host_folder.HINT)
-        raise Unreachable(
-            f"its python cannot be used: {remote.file.ssh.python}: {said[-1] if said else done.returncode}",
-            "ssh: python names one of an environment there that has this kvstudy: .venv/bin/python of a "
-            "checkout, after make setup",
-        )
+        raise _no_python(remote, said[-1] if said else done.returncode)
+    try:
+        facts = json.loads(_last_line(done.stdout))
+    except ValueError:
+        raise _no_python(remote, _last_line(done.stdout) or "it says nothing") from None
     # The clock there ends with this connection's standard input.
     words = f"{remote.python} -m kvstudy.hosts.clock {shlex.quote(remote.address)}"
     clock = subprocess.Popen(
@@ -198,7 +198,7 @@ def _over_ssh(remote: Remote) -> Iterator[There]:
         port = _first_line(clock)
         if not port.isdigit():
             raise Unreachable(f"it cannot serve on its own address: {remote.address}", "mend its address")
-        yield There(json.loads(_last_line(done.stdout)), int(port), partial(_unreached_over_ssh, remote))
+        yield There(facts, int(port), partial(_unreached_over_ssh, remote))
     finally:
         clock.stdin.close()
         with suppress(subprocess.TimeoutExpired):
@@ -206,6 +206,14 @@ def _over_ssh(remote: Remote) -> Iterator[There]:
         clock.kill()
         clock.wait()
         clock.stdout.close()
+
+
+def _no_python(remote: Remote, why: object) -> Unreachable:
+    return Unreachable(
+        f"its python cannot be used: {remote.file.ssh.python}: {why}",
+        "ssh: python names one of an environment there that has this kvstudy: .venv/bin/python of a "
+        "checkout, after make setup",
+    )
 
 
 def _unreached_over_ssh(remote: Remote, places: Collection[str]) -> dict[str, str]:

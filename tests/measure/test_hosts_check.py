@@ -14,7 +14,7 @@ from kvstudy.hosts.hosts_file import HostEntry, HostsFile
 from kvstudy.hosts.reach import unreached
 from kvstudy.hosts.version import code_digest
 from kvstudy.measure import hosts_check
-from kvstudy.measure.host_facts import platform_here
+from kvstudy.measure.host_facts import host_facts, platform_here
 
 
 def test_who_has_no_dask_is_told_what_to_install(monkeypatch):
@@ -114,8 +114,10 @@ class Remote(SimpleNamespace):
 
     python, folder, address, file = "python3", "~/there", "192.0.2.1", None
 
+    said = json.dumps(facts())
+
     def asked(self, _words):
-        return SimpleNamespace(returncode=0, stdout=json.dumps(facts()))
+        return SimpleNamespace(returncode=0, stdout=self.said)
 
     def command(self, _words):
         return ["sh", "-c", "trap '' TERM; sleep 60"]
@@ -130,6 +132,26 @@ def test_a_host_whose_clock_says_nothing_is_not_waited_for_without_end(monkeypat
     ):
         pass
     assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize(("said", "why"), [("", "it says nothing"), ("welcome\n", "welcome")])
+def test_a_python_that_is_none_is_named_as_what_is_wrong(said, why):
+    file = SimpleNamespace(ssh=SimpleNamespace(python="/bin/true"))
+    with (
+        pytest.raises(KvstudyError, match=f"its python cannot be used: /bin/true: {why}"),
+        hosts_check._over_ssh(Remote(said=said, file=file)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("folder", ["/proc/kvstudy", "/dev/null", "/dev/null/kvstudy"])
+def test_a_folder_that_nobody_can_make_is_not_writable_also_to_root(folder):
+    assert not host_facts(folder)["is_writable"]
+
+
+def test_a_folder_that_can_be_made_is_writable_and_trying_leaves_nothing_there(tmp_path):
+    assert host_facts(str(tmp_path / "of" / "kvstudy"))["is_writable"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_ssh_notices_a_host_that_falls_silent():
