@@ -1,4 +1,4 @@
-"""How far a sweep is, in a notebook: one display that is drawn anew once a second, and a stop button.
+"""How far a sweep is, in a notebook: a table that is drawn anew once a second, and a stop button.
 
     with SweepView() as view:
         execute(…, progress_of=view.progress)
@@ -110,13 +110,13 @@ class WatchedProgress(Progress):
 
 
 class SweepView:
-    """``was_stopped``: somebody wants it to end. ``planned``, ``completed``: runs."""
+    """``was_stopped``: somebody wants it to end. ``planned``, ``completed``: runs.
+
+    Table and button are widgets: a page that is loaded again gets them from the kernel, as they are then."""
 
     def __init__(self):
         self.was_stopped = False
         self.planned = self.completed = 0
-        self._shown = None
-        self._button = None
         self._progress: WatchedProgress | None = None
 
     def progress(self, runs: list[PlannedRun], fill_s: float) -> WatchedProgress:
@@ -124,36 +124,35 @@ class SweepView:
         return self._progress
 
     def draw(self, html: str) -> None:
-        if self._shown is None:
-            self._shown = display(HTML(html), display_id=True)
-        else:
-            self._shown.update(HTML(html))
+        self._table.value = html
 
     def stop(self, _button: object = None) -> None:
         """Ends the measurement, from any thread; nothing when it is over. That may take as long as a launch
         or a fill: the button says at once that it was heard."""
         self.was_stopped = True
-        if self._button is not None:
-            self._button.description, self._button.disabled = "Stopping", True
+        self._button.description, self._button.disabled = "Stopping", True
 
     def __enter__(self) -> Self:
-        from ipywidgets import Button
+        from ipywidgets import HTML as Table
+        from ipywidgets import Button, VBox
 
+        self._table = Table()
         self._button = Button(
             description="Stop",
             icon="stop",
             tooltip="seal the run under way as failed and keep those before it",
         )
         self._button.on_click(self.stop)
-        self._place = display(self._button, display_id=True)
+        self._both = VBox([self._button, self._table])
+        self._place = display(self._both, display_id=True)
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._button.close()
         if self._progress is not None:
             self._progress.over()
+        self._both.children = [self._table]  # also where the page was loaded again
         if self._place is not None:
-            self._place.update(HTML(""))  # a saved notebook keeps no button that nobody hears
+            self._place.update(HTML(self._table.value))  # a saved notebook shows it without its kernel
 
 
 def _describe_second(second: Second | None) -> str:

@@ -33,6 +33,12 @@ WORDS = (
     'titled(px.bar(x=[1], y=[2]), "A title", "What was found is told. " * 9, "How it is drawn. " * 9)',
     'notebook.show(pd.DataFrame({"number": range(300)}))',
 )
+# What a sweep shows, without one.
+WATCHED = (
+    "import asyncio\nfrom kvstudy.sweep_view import SweepView\nsecond = 0\nwith SweepView() as view:\n"
+    "    while not view.was_stopped:\n        view.draw(f'<b>{second} s</b>')\n        second += 1\n"
+    "        await asyncio.sleep(0.5)",
+)
 CHART = ".jp-RenderedPlotly.js-plotly-plot"
 HEIGHT = f"return document.querySelector('{CHART} .main-svg')?.getBoundingClientRect().height ?? 0"
 TITLES = f"return [...document.querySelectorAll('{CHART} .gtitle')].map(one => one.textContent)"
@@ -77,15 +83,17 @@ return [head, ground].map((one, at) => getComputedStyle(one)[['color', 'backgrou
     .map((colour) => shade(partsOf(colour)));
 """
 FILTER = f"return getComputedStyle(document.querySelector('{CHART}')).filter"
+SECONDS_WATCHED = "return parseInt(document.querySelector('.jp-OutputArea b')?.textContent ?? -1)"
+STOPS = "return [...document.querySelectorAll('.jp-OutputArea button')].map(one => one.textContent)"
 ROWS = "return document.querySelectorAll('.jp-OutputArea table.dataTable tbody tr').length"
 
 
 @pytest.fixture(scope="module")
 def lab(project, tmp_path_factory):
-    """The address of a JupyterLab in which two notebooks can be opened."""
+    """The address of a JupyterLab in which these notebooks can be opened."""
     folder = tmp_path_factory.mktemp("lab")
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    for name, cells in (("own", CELLS), ("words", WORDS)):
+    for name, cells in (("own", CELLS), ("words", WORDS), ("watched", WATCHED)):
         notebook = new_notebook(metadata=kernel, cells=[new_code_cell(cell) for cell in cells])
         nbformat.write(notebook, folder / f"{name}.ipynb")
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -124,11 +132,12 @@ def chromium(chromium):
         chromium.get_log(log)
 
 
-def opened(chromium, lab: str, name: str = "own") -> None:
+def opened(chromium, lab: str, name: str = "own", until_idle: bool = True) -> None:
     """Opens the notebook, alone, and waits until its kernel can be asked."""
     chromium.get(f"{lab}/lab/workspaces/{name}/tree/{name}.ipynb")
     until(chromium, "return typeof jupyterapp === 'object' && jupyterapp.restored !== undefined")
-    until(chromium, IDLE)
+    if until_idle:
+        until(chromium, IDLE)
 
 
 def until(chromium, script: str, holds=bool) -> None:
@@ -258,3 +267,19 @@ def test_tables_and_charts_are_as_dark_as_the_jupyterlab_around_them_also_when_t
         chromium.execute_async_script(change, theme)
         until(chromium, SHADES, lambda shades, is_readable=is_readable: shades and is_readable(*shades))
         until(chromium, FILTER, lambda found, inverted=inverted: found.startswith("invert") == inverted)
+
+
+def test_who_loads_the_page_of_a_running_sweep_again_sees_it_go_on_and_can_stop_it(chromium, lab):
+    chromium.set_script_timeout(90)
+    opened(chromium, lab, "watched")
+    chromium.execute_script("jupyterapp.commands.execute('notebook:run-all-cells')")
+    until(chromium, SECONDS_WATCHED, lambda second: second >= 0)
+    chromium.execute_async_script("jupyterapp.commands.execute('docmanager:save').then(arguments[0])")
+    before = chromium.execute_script(SECONDS_WATCHED)
+    opened(chromium, lab, "watched", until_idle=False)
+    until(chromium, SECONDS_WATCHED, lambda second: second > before + 1)
+    until(chromium, STOPS, lambda names: names == ["Stop"])
+    chromium.execute_script("document.querySelector('.jp-OutputArea button').click()")
+    until(chromium, IDLE)
+    until(chromium, STOPS, lambda names: names == [])
+    assert chromium.execute_script(SECONDS_WATCHED) > before, "the end stays there"

@@ -26,7 +26,8 @@ class Kernel:
     def __init__(self, project):
         environment = os.environ | {"PYTHONPATH": str(PROJECT), "KVSTUDY_ROOT": str(project.root)}
         self.manager, self.client = start_new_kernel(env=environment, cwd=str(project.root))
-        self.shown, self.button, self.error = [], None, ""
+        self.shown, self.error = [], ""
+        self.button = self.table = None
         self.button_states: list[dict] = []
 
     def end(self) -> None:
@@ -44,10 +45,15 @@ class Kernel:
         while time.monotonic() < until:
             message = self.client.get_iopub_msg(timeout=timeout_s)
             kind, content = message["msg_type"], message["content"]
-            if kind == "comm_open" and content["data"]["state"].get("_model_name") == "ButtonModel":
-                self.button = content["comm_id"]
+            if kind == "comm_open":
+                model = content["data"]["state"].get("_model_name")
+                self.button = content["comm_id"] if model == "ButtonModel" else self.button
+                self.table = content["comm_id"] if model == "HTMLModel" else self.table
             elif kind == "comm_msg" and content["comm_id"] == self.button:
                 self.button_states.append(content["data"].get("state", {}))
+            elif kind == "comm_msg" and content["comm_id"] == self.table:
+                self.shown.append(content["data"]["state"]["value"])
+                on_shown(self.shown[-1])
             elif kind in ("display_data", "update_display_data"):
                 self.shown.append(content["data"].get("text/html", ""))
                 on_shown(self.shown[-1])
@@ -81,7 +87,8 @@ def test_rate_and_p99_of_the_run_under_way_are_shown_while_it_lasts(project, ker
     (run,) = sealed_runs(project.raw)
     assert not run.has("generator.log") or "\x1b" not in run.text("generator.log")
     assert project.processes() == []
-    assert "all measured" in kernel.shown[-2] and "<progress" not in kernel.shown[-2]
+    assert "all measured" in kernel.shown[-1] and "<progress" not in kernel.shown[-1]
+    assert kernel.shown[-1] == kernel.shown[-2], "a saved notebook shows it without its kernel"
 
 
 def click(kernel) -> None:
@@ -110,10 +117,10 @@ def test_stopped_by_click_or_interrupt_it_seals_the_run_under_way_as_failed_and_
     assert heard == {"description": "Stopping", "disabled": True}
     outcomes = [run.facts["outcome"].split(" during")[0] for run in sealed_runs(project.raw)]
     assert outcomes == ["completed", "failed: interrupted"]
-    assert project.processes() == [] and kernel.shown[-1] == ""
+    assert project.processes() == []
     assert (
-        "1 of 4 runs" in kernel.shown[-2]
-        and "<progress" not in kernel.shown[-2]
-        and "seal" not in kernel.shown[-2]
+        "1 of 4 runs" in kernel.shown[-1]
+        and "<progress" not in kernel.shown[-1]
+        and "seal" not in kernel.shown[-1]
     )
     assert "3 sealed, 1 kept" in kernel.run(MEASURE.format(file=file)), "the same cell goes on"
