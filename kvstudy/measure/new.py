@@ -95,6 +95,10 @@ function request()
   return wrk.format("GET", "{get}")
 end
 """
+OTHER_REQUESTS = (
+    "bodies and headers of its own are sent by a script: experiments/README.md, Workloads; else write its "
+    "path in paths"
+)
 PLAIN_IN_YAML = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n)$)[a-z][a-z0-9-]*")  # others mean a number
 PROGRAM_OF_A_SHELL = re.compile(r"[A-Za-z_]\w*=|~/|.*[$`]")  # its beginning
 PATH = re.compile(r"/[!#-\[\]-~]*")  # what stands in a Lua string as it is
@@ -309,6 +313,10 @@ def _what_to_write(method: str, status: int, get: str | None) -> str:
         return "write its path in the script of the experiment, beside it"
     if method == "GET" and status == HTTPStatus.NOT_FOUND:  # of what PUT has written before
         return "it did not keep what PUT wrote, or has it at another path: write that in paths"
+    if status == HTTPStatus.NOT_FOUND:
+        return "write its path in paths, as --path '/items/{key}'"
+    if status >= HTTPStatus.BAD_REQUEST:
+        return OTHER_REQUESTS
     return f"write its path in paths, or what it answers in statuses: {{{method}: {status}}}"
 
 

@@ -1,8 +1,8 @@
 """A small HTTP service that nobody here measures for its speed: PUT, GET and DELETE of ``/<key>`` in a
 directory, and ways to misbehave.
 
-foreign.py PORT DIR [daemonise | ignores-term | answers-500 | answers-503 | forgets | says-it-early
-                    | keeps-a-helper | dies-when-asked]
+foreign.py PORT DIR [daemonise | ignores-term | forgets | says-it-early | keeps-a-helper | dies-when-asked
+                    | answers-400 | answers-404 | answers-500 | answers-503]
 """
 
 import os
@@ -63,7 +63,7 @@ class Records(BaseHTTPRequestHandler):
 
     def answer(self, status: int, body: bytes = b""):
         self.answered[self.command] += 1
-        self.send_response(next((one for one in (500, 503) if f"answers-{one}" in FAULTS), status))
+        self.send_response(next((one for one in (400, 404, 500, 503) if f"answers-{one}" in FAULTS), status))
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

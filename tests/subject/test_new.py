@@ -102,6 +102,14 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
             ["--command", "{python} {foreign} {{port}} {{dir}} answers-503"],
             "  if it still starts, say when it is ready: --ready /path; its log: ",
         ),
+        (
+            ["--command", "{python} {foreign} {{port}} {{dir}} answers-404"],
+            "  write its path in paths, as --path '/items/{key}'; the file stays: ",
+        ),
+        (
+            ["--command", "{python} {foreign} {{port}} {{dir}} answers-400"],
+            "  bodies and headers of its own are sent by a script: experiments/README.md, Workloads; else ",
+        ),
         (["--command", "{python} {foreign} {{port}} {{dir}} daemonise"], "keeps it in the foreground"),
         (
             ["--command", "{python} {foreign} {{port}} {{dir}} dies-when-asked"],
@@ -122,6 +130,8 @@ def test_a_service_that_only_reads_is_measured_by_a_script_that_can_be_changed(p
         "takes-no-put",
         "answers-500",
         "still-starts",
+        "has-no-such-path",
+        "takes-other-bodies",
         "daemonises",
         "dies-when-asked",
         "no-program",
