@@ -152,7 +152,7 @@ class Session:
 def _is_running(pid: int | str) -> AlreadyMeasuring:
     return AlreadyMeasuring(
         f"another kvstudy measures or builds in this folder: pid={pid}",
-        "wait for it, or stop it with Ctrl-C: two at a time would measure each other",
+        "wait for it, or stop it (Ctrl-C; Stop in 02-sweep): two at a time would measure each other",
     )
 
 

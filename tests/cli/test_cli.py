@@ -589,8 +589,8 @@ def test_who_tries_a_new_service_while_something_is_built_is_told_no_fault_of_it
     assert answer.returncode == 1 and (project / "experiments" / "shop.yaml").is_file()
     assert answer.stderr == (
         f"kvstudy: another kvstudy measures or builds in this folder: pid={os.getpid()}: in the trial of "
-        "shop.yaml\n  wait for it, or stop it with Ctrl-C: two at a time would measure each other; then the "
-        "same command with --replace\n"
+        "shop.yaml\n  wait for it, or stop it (Ctrl-C; Stop in 02-sweep): two at a time would measure each "
+        "other; then the same command with --replace\n"
     )
 
 
