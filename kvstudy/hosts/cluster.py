@@ -271,6 +271,9 @@ def _worker(remote: Remote, folder: Path, facts: dict) -> int:
     pems = "".join(f"==== {name}\n{(folder / name).read_text()}" for name in PEM)
     words = (
         f"{remote.python} -m {host_folder.__name__} claim {remote.folder} || exit $?; "
+        # A program that is no Python may end with 0.
+        f"test -e {remote.folder}/{host_folder.MARKER} || "
+        f"{{ echo no python: {remote.python} >&2; exit 1; }}; "
         f'umask 077; mkdir -p {there} && cd {there} && awk \'/^==== /{{file=$2; printf "" > file; '
         f"next}} {{print > file}}' || {{ {_removal(remote, there)}; exit 1; }}; "
         f"{{ nohup setsid {remote.python} -m {MODULE} worker {facts['scheduler']} --name {remote.name} "

@@ -18,7 +18,7 @@ from test_agent import is_gone
 from kvstudy.errors import KvstudyError
 from kvstudy.hosts import cluster
 from kvstudy.hosts.folder import MARKER
-from kvstudy.hosts.hosts_file import HostsFile
+from kvstudy.hosts.hosts_file import HostsFile, Ssh
 from kvstudy.hosts.process import wait_until
 from kvstudy.hosts.ssh import Remote
 
@@ -265,6 +265,18 @@ def test_what_goes_with_a_cluster_is_its_own_and_lies_in_a_folder_of_ours(
     if is_ours:
         assert cluster._take_down(HostsFile.load(file), facts | {"name": "another"}) == []
         assert not left.parents[1].exists()  # the last one takes the folder of all with it
+
+
+def test_a_program_that_is_no_python_leaves_nothing_where_a_python_would_claim_the_folder(tmp_path, file):
+    """Else the next measurement would find a folder that holds something else."""
+    of_others = HostsFile.load(file).model_copy(update={"ssh": Ssh(python="/bin/true")})
+    for name in cluster.PEM:
+        (tmp_path / name).touch()
+    with pytest.raises(KvstudyError, match="worker cannot be started: host a: no python: /bin/true"):
+        cluster._worker(
+            ThisMachine("a", "127.0.0.1", of_others), tmp_path, {"scheduler": "tls://127.0.0.1:1"}
+        )
+    assert not (tmp_path / "perf").exists()
 
 
 def test_a_cluster_of_an_older_kvstudy_is_taken_down_and_not_used(tmp_path, file, monkeypatch):
