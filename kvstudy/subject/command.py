@@ -448,6 +448,9 @@ def ready_rule(
 
 def awaited_by(line: str | None, path: str | None, port: int, host: str = LOOPBACK) -> str:
     """What ``ready_rule`` waits for, as it is missing."""
+    if host != LOOPBACK and not takes_connections(port, host) and takes_connections(port):
+        elsewhere = f"though {LOOPBACK}:{port} takes them: it has to listen on {{host}}"
+        return f"no connection to {host}:{port}, {elsewhere}"
     if line is not None and takes_connections(port, host):
         return (
             f"no line with {line!r}, though {host}:{port} takes connections (what goes to a file may be kept "

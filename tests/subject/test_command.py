@@ -243,6 +243,14 @@ def test_a_line_that_a_command_keeps_back_is_told_from_a_port_that_it_does_not_s
         never.launch(place)
 
 
+def test_a_command_that_serves_on_this_machine_alone_is_told_where_it_has_to_listen(place):
+    never = command(place, ready={"timeout": "2s"})
+    with pytest.raises(
+        RunFailed, match=r"127\.0\.0\.2:\d+, though 127\.0\.0\.1:\d+ takes them: it has to listen on \{host\}"
+    ):
+        never.launch(replace(place, address="127.0.0.2"))
+
+
 def test_a_command_that_ignores_its_signal_is_killed_and_that_is_said(place):
     live = command(place, "ignores-term", stop={"time": "500ms"}).launch(place)
     assert live.stop() == (
