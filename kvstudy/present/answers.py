@@ -44,11 +44,11 @@ def _empty_server(answer: Answer) -> list[Row]:
 
 def _generators(answer: Answer) -> list[Row]:
     (claim,) = answer.claims
-    wrk, loadgen = claim.ends
+    (wrk, loadgen), (of_wrk, of_loadgen) = claim.ends, claim.sides
     return [
         of_claim(f"rate of loadgen to that of wrk: {claim_text.word(claim)}", claim),
-        Row("rate of loadgen, about", words.about_rate(loadgen)),
-        Row("rate of wrk, about", words.about_rate(wrk)),
+        Row("rate of loadgen, about", words.about_rate(loadgen), runs=of_loadgen),
+        Row("rate of wrk, about", words.about_rate(wrk), runs=of_wrk),
     ]
 
 
@@ -57,8 +57,12 @@ def _beside_wrk2(answer: Answer) -> list[Row]:
     for claim in answer.claims:
         at = words.rate(claim.subject.offered_rate_rps)
         rows += [
-            Row(f"p50 that wrk2 reports at {at}", words.latency(claim.ends[1])),
-            Row(f"p50 that loadgen reports at {at}", words.latency(claim.ends[0])),
+            Row(f"p50 that {name} reports at {at}", words.latency(value), runs=runs)
+            for name, value, runs in zip(
+                ("wrk2", "loadgen"), claim.ends[::-1], claim.sides[::-1], strict=True
+            )
+        ]
+        rows += [
             of_claim(f"ratio of the two{'' if claim.decided else f': {claim_text.certainty(claim)}'}", claim),
         ]
     return rows
@@ -174,7 +178,7 @@ def _decided(claim: Claim) -> Row:
     said = f"{instead(claim.baseline, claim.variant)} is {claim_text.word(claim)}"
     if claim.measure == INVALID:
         return Row(said, _measure(claim))
-    return Row(f"{said}: {claim.measure}", claim_text.alone(claim), claim_text.around(claim))
+    return of_claim(f"{said}: {claim.measure}", claim)
 
 
 def _grouped(things, key) -> dict:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kvstudy.analyse.answers import RULER, Answer, service, service_tables
-from kvstudy.analyse.claim import Claim
+from kvstudy.analyse.claim import DUET, Claim
 from kvstudy.analyse.comparison.words import CANNOT_TELL, FASTER, SAME, SLOWER, TOO_FEW
 from kvstudy.analyse.duets import Duet
 from kvstudy.analyse.tables import Tables
@@ -28,11 +28,14 @@ HEADS = ("question", "answer", "number", "interval", "runs", "page")
 
 @dataclass(frozen=True)
 class Row:
-    """One number, and what it is of; a row that says how much is undecided may have none."""
+    """One number, and what it is of; a row that says how much is undecided may have none. ``runs``,
+    ``launches``: how many the number rests on, where these are not all of its question."""
 
     answer: str
     number: str = ""
     interval: str = ""
+    runs: int = 0
+    launches: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,14 +54,18 @@ class Finding:
 
     def lines(self) -> list[str]:
         """Rows of a Markdown table."""
-        counts = [words.counted(self.runs, "run")] if self.runs or not self.launches else []
-        counts += [f"{words.counted(self.launches, 'launch')} of duets"] if self.launches else []
-        runs = " and ".join(counts) + (f", {self.whose}" if self.whose else "")
         page = f"[{self.page[:2]}]({self.page}.ipynb)"
         own = [_line("", self.own, "", "", YOURS, page)] if self.own else []
         return [
-            _line(self.question, row.answer, row.number, row.interval, runs, page) for row in self.rows
+            _line(self.question, row.answer, row.number, row.interval, self._rests_on(row), page)
+            for row in self.rows
         ] + own
+
+    def _rests_on(self, row: Row) -> str:
+        of = row if row.runs or row.launches else self
+        counts = [words.counted(of.runs, "run")] if of.runs or not of.launches else []
+        counts += [f"{words.counted(of.launches, 'launch')} of duets"] if of.launches else []
+        return " and ".join(counts) + (f", {self.whose}" if self.whose else "")
 
 
 def _line(*cells: str) -> str:
@@ -144,7 +151,8 @@ def describe_unanswered(answer: Answer) -> str:
 
 
 def of_claim(answer: str, claim: Claim) -> Row:
-    return Row(answer, claim_text.alone(claim), claim_text.around(claim))
+    runs, launches = (0, claim.runs) if claim.rule == DUET else (claim.runs, 0)
+    return Row(answer, claim_text.alone(claim), claim_text.around(claim), runs, launches)
 
 
 def _place_of_workloads(answer: Answer) -> str:
