@@ -35,7 +35,8 @@ fn alert_hint(alert: AlertDescription) -> &'static str {
         AlertDescription::NoApplicationProtocol => "it does not speak HTTP/1.1",
         AlertDescription::ProtocolVersion => "it speaks neither TLS 1.2 nor 1.3",
         AlertDescription::HandshakeFailure => {
-            "it shares no cipher suite, or wants a certificate of the client, which has none"
+            "it shares no cipher suite, has a key that is none of RSA, P-256, P-384 and Ed25519, or wants a \
+                certificate of the client, which has none"
         }
         AlertDescription::CertificateRequired => "it wants a certificate of the client, which has none",
         AlertDescription::UnrecognisedName => "it does not know the host of the URL",
@@ -75,6 +76,12 @@ fn certificate(problem: &CertificateError) -> io::Error {
             "",
             "--ca-file FILE names that one, --insecure accepts any",
         ),
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => Trouble::io(
+            "the server's certificate has a signature that cannot be checked",
+            "",
+            "those by keys of RSA, P-256, P-384 and Ed25519 can; --insecure accepts any",
+        ),
         CertificateError::BadEncoding => Trouble::io("the server's certificate cannot be read", "", ""),
         // What `openssl req -x509` makes is an authority's certificate and a server's in one.
         CertificateError::Other(cause) if cause.to_string() == "CaUsedAsEndEntity" => Trouble::io(
@@ -99,4 +106,19 @@ fn bare(name: &str) -> &str {
 fn utc(time: UnixTime) -> String {
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     jiff::Timestamp::from_second(seconds).map_or_else(|_| format!("second {seconds}"), |utc| utc.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_by_a_key_that_nobody_here_can_check_is_told_with_those_that_can() {
+        let problem = CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+            signature_algorithm_id: Vec::new(),
+            public_key_algorithm_id: Vec::new(),
+        };
+        let told = told(&TlsError::InvalidCertificate(problem)).to_string();
+        assert!(told.contains("cannot be checked; those by keys of RSA, P-256, P-384 and Ed25519"), "{told}");
+    }
 }

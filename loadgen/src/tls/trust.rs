@@ -155,7 +155,24 @@ impl ServerCertVerifier for Anybody {
         Ok(HandshakeSignatureValid::assertion())
     }
 
+    /// Those too that nobody here could check.
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        let checked = self.0.signature_verification_algorithms.supported_schemes();
+        checked.into_iter().chain([SignatureScheme::ECDSA_NISTP521_SHA512, SignatureScheme::ED448]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_accepts_any_certificate_says_so_of_keys_that_cannot_be_checked_too() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let by_the_rules = provider.signature_verification_algorithms.supported_schemes();
+        let offered = Anybody(provider).supported_verify_schemes();
+        assert!(by_the_rules.iter().all(|scheme| offered.contains(scheme)));
+        assert!(offered.contains(&SignatureScheme::ECDSA_NISTP521_SHA512));
+        assert!(offered.contains(&SignatureScheme::ED448));
     }
 }
