@@ -34,7 +34,10 @@ impl Target {
         if !url.contains("://") {
             return Err(no_scheme());
         }
-        let uri: http::Uri = url.parse().map_err(|problem| invalid(&format!("{problem}")))?;
+        let uri: http::Uri = url.parse().map_err(|problem| match is_bare_ipv6(url) {
+            true => invalid("an IPv6 address stands in brackets: http://[::1]:8080/"),
+            false => invalid(&format!("{problem}")),
+        })?;
         let scheme = uri.scheme_str().ok_or_else(no_scheme)?;
         match scheme {
             "http" | "https" => {}
@@ -120,7 +123,8 @@ impl Target {
     }
 
     fn unreachable(&self, problem: &str) -> Error {
-        Error::Failed(format!("unable to connect to {}:{} {problem}", self.host, self.service()))
+        let server = host_and_port(&self.host, Some(self.service()));
+        Error::Failed(format!("unable to connect to {server} {problem}"))
     }
 }
 
@@ -134,6 +138,12 @@ pub fn tell_left_out(which: Addresses, host: &str, left_out: &Endpoint, tried: u
 pub fn host_and_port(host: &str, port: Option<&str>) -> String {
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     port.map_or(host.clone(), |port| format!("{host}:{port}"))
+}
+
+/// Two colons in a row behind the scheme, and no bracket.
+fn is_bare_ipv6(url: &str) -> bool {
+    let authority = url.split('/').nth(2).unwrap_or_default();
+    authority.contains("::") && !authority.contains('[')
 }
 
 fn port(service: &str) -> Option<u16> {
@@ -182,6 +192,17 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_cannot_be_reached_is_told_from_its_port() {
+        for (url, told) in [
+            ("http://[::1]:81/", "unable to connect to [::1]:81 why"),
+            ("http://[::1]/", "unable to connect to [::1]:http why"),
+            ("http://127.0.0.1:81/", "unable to connect to 127.0.0.1:81 why"),
+        ] {
+            assert_eq!(Target::parse(url).unwrap().unreachable("why").to_string(), told);
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_url_is_said() {
         for (url, part) in [
             ("ftp://h/", "scheme must be http or https"),
@@ -192,6 +213,8 @@ mod tests {
             ("http://user@h/", "user names"),
             ("http://h:port/", "port is not a number"),
             ("http://h:99999/", "port is not a number"),
+            ("http://::1:8080/a", "an IPv6 address stands in brackets"),
+            ("http://[::1/", "invalid authority"),
         ] {
             let message = Target::parse(url).unwrap_err().to_string();
             assert!(message.contains(part), "{url}: {message}");
