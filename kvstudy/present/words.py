@@ -51,6 +51,7 @@ def of_which_count(counted_ones: int, of: int, thing: str) -> str:
 def interval(low: float, high: float, formatter) -> str:
     """``[low, high]`` as ``formatter`` writes them, a unit of both only once; nothing where there is none:
     one run has no spread."""
+    formatter = _end_of_ratio if formatter is times else formatter
     return (
         ""
         if _missing(low) or math.isclose(low, high) or formatter(low) == formatter(high)
@@ -78,6 +79,13 @@ def share(fraction: float | None, digits: int = 3) -> str:
 def times(ratio: float | None, digits: int = 3) -> str:
     """``1.337`` → "1.34 ×"."""
     return MISSING if _missing(ratio) else f"{_digits(ratio, digits)} ×"
+
+
+def _end_of_ratio(ratio: float) -> str:
+    """With so many digits that it does not read as 1 where it is not: a word rests on the side of 1 that an
+    interval lies on."""
+    beside_one = (digits for digits in range(3, 7) if ratio == 1 or float(f"{ratio:.{digits}g}") != 1)
+    return times(ratio, next(beside_one, 3))
 
 
 def size(size_bytes: float | None) -> str:

@@ -70,6 +70,10 @@ def test_things_are_listed_as_in_a_sentence():
         (650, 2400, words.latency, " [650 µs, 2.40 ms]"),
         (19989, 20000, words.rate, " [19\u202f989, 20\u202f000 r/s]"),
         (3, 3, words.times, ""),
+        (1.002, 1.06, words.times, " [1.002, 1.06 ×]"),
+        (0.91, 0.9996, words.times, " [0.910, 0.9996 ×]"),
+        (1.001, 1.0034, words.times, " [1.001, 1.003 ×]"),
+        (0.95, 1.0, words.times, " [0.950, 1.00 ×]"),
         (math.nan, 4, words.times, ""),
     ],
 )
