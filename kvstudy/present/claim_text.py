@@ -47,6 +47,8 @@ def alone(claim: Claim) -> str:
         return " instead of ".join(counts)
     if claim.interval is not None and math.isinf(claim.interval[1]):
         return f"at least {_formatter(claim)(claim.interval[0])}"
+    if claim.unit == "ratio" and claim.interval is not None:
+        return words.estimate_of_ratio(claim.estimate, *claim.interval)
     return _formatter(claim)(claim.estimate)
 
 

@@ -91,7 +91,7 @@ def answer(shown: Shown | None) -> Markdown:
     elsewhere = shown.decided_elsewhere
     reference = f"{from_reference(elsewhere)}\n\n" if elsewhere else ""
     also = (
-        f"Besides: {'; '.join(f'{place(one)} {word(one)} ({ratio(one)})' for one in rest)}."
+        f"Besides: {'; '.join(f'{place(one)}: {word(one)} ({ratio(one)})' for one in rest)}."
         if rest
         else "No other measure is decided."
     )
@@ -117,7 +117,8 @@ def sentence(duet: Duet) -> str:
         return f"Cannot tell whether {duet.b} differs from {duet.a}: {why}"
     what = f"{one.measure} of {one.workload}"
     if one.word in _DIFFERS:
-        return f"{duet.b} {_DIFFERS[one.word]} than {duet.a}: {what} {words.times(one.ratio)}"
+        by = words.estimate_of_ratio(one.ratio, one.low, one.high)
+        return f"{duet.b} {_DIFFERS[one.word]} than {duet.a}: {what} {by}"
     if one.word == SAME:
         return f"{duet.b} and {duet.a} are {word(one)}: {what}"
     why = doubt(one)
@@ -410,7 +411,7 @@ def word(one: MeasureResult) -> str:
 
 
 def ratio(one: MeasureResult) -> str:
-    return words.times(one.ratio) + words.interval(one.low, one.high, words.times)
+    return words.ratio(one.ratio, one.low, one.high)
 
 
 def value(number: float, measure: str) -> str:

@@ -108,7 +108,7 @@ def neighbouring_rates(tables: Tables) -> Markdown:
             f" Furthest apart: {row['workload']}, {words.value('connections', row['connections'])}, "
             f"p99 {words.latency(row['before'])} at {words.rate(row['one'])} and "
             f"{words.latency(row['after'])} at {words.rate(row['other'])}, ratio "
-            f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}"
+            f"{words.ratio(*row[['ratio', 'low', 'high']])}"
             f"{wider}."
         )
     return Markdown(f"{sentence} {_past(tables)}")

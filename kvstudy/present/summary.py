@@ -380,11 +380,7 @@ def could_find(row) -> str:
 def ratio(row) -> str:
     """Of a row of ``comparisons``: "1.51 × [1.45, 1.54 ×]"; none of the shares of invalid runs, which may be
     zero."""
-    return (
-        words.MISSING
-        if row.measure == INVALID
-        else words.times(row.ratio) + words.interval(row.low, row.high, words.times)
-    )
+    return words.MISSING if row.measure == INVALID else words.ratio(row.ratio, row.low, row.high)
 
 
 def _ends(row) -> dict[str, str]:

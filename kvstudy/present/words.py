@@ -51,12 +51,21 @@ def of_which_count(counted_ones: int, of: int, thing: str) -> str:
 def interval(low: float, high: float, formatter) -> str:
     """``[low, high]`` as ``formatter`` writes them, a unit of both only once; nothing where there is none:
     one run has no spread."""
-    formatter = _end_of_ratio if formatter is times else formatter
-    return (
-        ""
-        if _missing(low) or math.isclose(low, high) or formatter(low) == formatter(high)
-        else f" [{_both(low, ', ', high, formatter)}]"
-    )
+    if _missing(low) or math.isclose(low, high):
+        return ""
+    if formatter is times:
+        return f" [{_beside_one(low, high).removesuffix(' ×')}, {_beside_one(high, low)}]"
+    return "" if formatter(low) == formatter(high) else f" [{_both(low, ', ', high, formatter)}]"
+
+
+def ratio(number: float, low: float, high: float) -> str:
+    """``(1.004, 1.003, 1.005)`` → "1.004 × [1.003, 1.005 ×]"."""
+    return estimate_of_ratio(number, low, high) + interval(low, high, times)
+
+
+def estimate_of_ratio(number: float, low: float, high: float) -> str:
+    """Without its interval: no 1.00 of one that excludes 1."""
+    return _beside_one(number) if low > 1 or high < 1 else times(number)
 
 
 def extent(least: float, most: float, formatter) -> str:
@@ -81,11 +90,17 @@ def times(ratio: float | None, digits: int = 3) -> str:
     return MISSING if _missing(ratio) else f"{_digits(ratio, digits)} ×"
 
 
-def _end_of_ratio(ratio: float) -> str:
-    """With so many digits that it does not read as 1 where it is not: a word rests on the side of 1 that an
-    interval lies on."""
-    beside_one = (digits for digits in range(3, 7) if ratio == 1 or float(f"{ratio:.{digits}g}") != 1)
-    return times(ratio, next(beside_one, 3))
+def _beside_one(number: float, other_end: float | None = None) -> str:
+    """A ratio with so many digits that it does not read as 1 where it is not, since a word rests on the side
+    of 1 that an interval lies on; nor as the other end."""
+    texts = [times(number, digits) for digits in range(3, 7)]
+    others = [None if other_end is None else times(other_end, digits) for digits in range(3, 7)]
+    told = (
+        text
+        for text, other in zip(texts, others, strict=True)
+        if text != other and (number == 1 or float(text.removesuffix(" ×").replace(THIN_SPACE, "")) != 1)
+    )
+    return next(told, texts[0])
 
 
 def size(size_bytes: float | None) -> str:

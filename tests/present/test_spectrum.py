@@ -254,7 +254,7 @@ def test_the_same_says_within_how_much_of_what_the_experiment_asks_for(same_with
     alike = both.percentiles.assign(latency_us=both.percentiles["latency_us"].mask(lambda us: us > 0, 9e3))
     found = replace(both, percentiles=alike, runs=both.runs.assign(same_within=same_within))
     finding = percentile_spectrum(found, "label").layout.meta["finding"]
-    assert finding.endswith(f"1.00 ×: the same within {100 * same_within:g} %"), finding
+    assert finding.endswith(f"1.00 × [0.9999, 1.0001 ×]: the same within {100 * same_within:g} %"), finding
 
 
 @pytest.mark.parametrize(("factor", "first", "second"), [("label", "x", "a"), ("connections", 4, 1)])

@@ -74,6 +74,7 @@ def test_things_are_listed_as_in_a_sentence():
         (0.91, 0.9996, words.times, " [0.910, 0.9996 ×]"),
         (1.001, 1.0034, words.times, " [1.001, 1.003 ×]"),
         (0.95, 1.0, words.times, " [0.950, 1.00 ×]"),
+        (1.0984, 1.1012, words.times, " [1.098, 1.101 ×]"),
         (math.nan, 4, words.times, ""),
     ],
 )
@@ -97,6 +98,19 @@ def test_a_chosen_size_reads_as_it_was_written_and_no_two_of_them_alike(size_byt
 )
 def test_the_verb_of_how_many_count_goes_with_the_number_that_does_or_of_one_with_that_one(counted, of, text):
     assert words.of_which_count(counted, of, "run") == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "text"),
+    [
+        (1.004, 1.003, 1.005, "1.004 × [1.003, 1.005 ×]"),
+        (1.004, 0.9, 1.2, "1.00 × [0.900, 1.20 ×]"),
+        (1.004, math.nan, math.nan, "1.00 ×"),
+    ],
+)
+def test_a_ratio_lies_within_its_interval_as_both_are_read(ratio, low, high, text):
+    assert words.ratio(ratio, low, high) == text
+    assert words.estimate_of_ratio(ratio, low, high) == text.partition(" [")[0]
 
 
 def test_one_run_has_no_interval():

@@ -76,7 +76,7 @@ def ratios(compared: pd.DataFrame, before: str, after: str, doubts: str = "") ->
         row = compared.iloc[0]
         finding = (
             f"{after} against {before}: {row['measure']} "
-            f"{words.times(row['ratio'])}{words.interval(row['low'], row['high'], words.times)}, "
+            f"{words.ratio(*row[['ratio', 'low', 'high']])}, "
             f"{words.word(row)}"
         )
     else:
@@ -325,7 +325,7 @@ def _describe(row, before: str, after: str) -> str:
     doubt = f"; {words.doubt(row.why, row.found)}" if row.word == CANNOT_TELL else ""
     return (
         f"<b>{words.word(row)}</b>: "
-        f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}{doubt}"
+        f"{words.ratio(row.ratio, row.low, row.high)}{doubt}"
         f"<br>{before} {value(row.before)}{_of(row, row.runs_before)}, {after} {value(row.after)}"
         f"{_of(row, row.runs_after)}{_behind(row)}"
     )
@@ -364,10 +364,9 @@ def _extreme(compared: pd.DataFrame, of: str = "") -> str:
         return ""
     row = certain.loc[np.log(certain["ratio"].clip(lower=1e-9)).abs().idxmax()]
     option = f"{row['after_name']}, " if "after_name" in row else ""
-    interval = words.interval(row["low"], row["high"], words.times)
     return (
-        f"; the largest decided{of}: {option}{row['workload']} {row['measure']} {words.times(row['ratio'])}"
-        f"{interval}"
+        f"; the largest decided{of}: {option}{row['workload']} {row['measure']} "
+        f"{words.ratio(*row[['ratio', 'low', 'high']])}"
     )
 
 

@@ -516,7 +516,7 @@ def _moves(name: str, pair: tuple[pd.Series, pd.Series], result, word: str, why:
     before, after = (
         f"{words.latency(end['latency_us'])} ({words.value(colour_by, end['colour'])})" for end in pair
     )
-    ratio = f"{words.times(result.ratio)}{words.interval(result.low, result.high, words.times)}"
+    ratio = words.ratio(result.ratio, result.low, result.high)
     if word not in DIFFERENT:
         return f"{name} has medians {before} and {after}, {ratio}: {word}{_more(result, word, why)}"
     if isinstance(pair[0]["colour"], str):

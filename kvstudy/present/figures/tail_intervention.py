@@ -109,6 +109,6 @@ def explained(row) -> str:
     return (
         f"<b>{words.factor(row.cause)}</b>: {row.word}<br>p99 {words.latency(row.usual_us)} as usual, "
         f"{words.latency(row.without_us)} without it<br>"
-        f"{words.times(row.ratio)}{words.interval(row.low, row.high, words.times)}, "
+        f"{words.ratio(row.ratio, row.low, row.high)}, "
         f"{words.counted(row.pairs, 'pair')}{why}"
     )
