@@ -8,6 +8,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.SplittableRandom;
+import java.util.stream.Stream;
+import kv.lsm.disk.FaultyDisk;
 import kv.lsm.disk.RealDisk;
 import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.Test;
@@ -158,6 +161,33 @@ class LsmStoreTest {
         }
         try (var files = Files.list(directory)) {
             assertThat(files.filter(file -> file.toString().endsWith(".table"))).isEmpty();
+        }
+    }
+
+    /// Each edit tells the first and the last key of its tables.
+    @Test
+    void aManifestThatHasGrownIsReplacedByOneThatTellsTheSame() {
+        FaultyDisk disk = new FaultyDisk();
+        StoreOptions options = StoreState.options(WalMode.ALWAYS);
+        List<byte[]> longKeys = Stream.of(1, 2, 3)
+                .map(i -> new byte[StoreOptions.KEY_BYTES_MAX - i])
+                .toList();
+        int writes = 0;
+        try (Store store = LsmStore.open(options, disk, new Allocator())) {
+            long bytes;
+            long bytesBefore = 0;
+            while ((bytes = disk.content(FileNames.MANIFEST).length) >= bytesBefore) {
+                assertThat(bytes).isLessThan(5 << 20);
+                bytesBefore = bytes;
+                store.put(longKeys.get(writes % longKeys.size()), bytes("write " + writes));
+                store.administration().flush(() -> false);
+                writes++;
+            }
+        }
+        try (Store store = LsmStore.open(options, disk.losePower(new SplittableRandom(1)), new Allocator())) {
+            for (int write = writes - longKeys.size(); write < writes; write++) {
+                assertThat(store.get(longKeys.get(write % longKeys.size()))).isEqualTo(bytes("write " + write));
+            }
         }
     }
 
