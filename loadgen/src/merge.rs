@@ -88,7 +88,7 @@ pub fn run(typed: &[OsString]) -> Result<(), Error> {
         ));
     }
     let parts = parts::together(&results)?;
-    if let Some(note) = parts::start_note(&parts) {
+    for note in parts::start_note(&parts).into_iter().chain(parts::nothing_measured(&parts)) {
         tell!("note: {note}");
     }
     let total = Total::of(&parts)?;

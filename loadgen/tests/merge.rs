@@ -205,7 +205,9 @@ fn what_does_not_belong_together_is_told_in_one_line() {
     for (pointer, value, told) in [
         ("/part/whole_rate_rps", json!(700.0), "another rate: 600.0 in "),
         ("/part/whole_connections", json!(24), "another connections: 12 in "),
-        ("/duration_s", json!(3.0), "another duration: 2.3 in "),
+        ("/duration_s", json!(1.0), "part 2/3 ended before the others, in "),
+        ("/duration_s", json!(3.0), "part 1/3 ended before the others, in "),
+        ("/warm_up_s", json!(0.2), "another warm-up: 0.1 in "),
         ("/url", json!("http://elsewhere/"), "another target: "),
         ("/seed", json!(2), "another seed: 1 in "),
         ("/part/of", json!(4), "another number of parts: 3 in "),
@@ -222,6 +224,11 @@ fn what_does_not_belong_together_is_told_in_one_line() {
         let error = error(&parts);
         assert!(error.contains(told), "{pointer}: {error}");
     }
+    let mut other = parts();
+    other[1]["duration_s"] = json!(3.0);
+    let typed = other[1]["arguments"].as_array_mut().unwrap();
+    typed.iter_mut().filter(|word| **word == "-d2300ms").for_each(|word| *word = json!("-d3s"));
+    assert!(error(&other).contains("another duration: 2.3 in "), "{}", error(&other));
     assert!(error(&parts()[1..2]).contains("parts are missing: 1/3, 3/3"));
     let mut alone = parts();
     alone[0].as_object_mut().unwrap().remove("part");
@@ -323,6 +330,32 @@ fn parts_of_a_closed_loop_that_so_many_requests_end_may_last_for_different_times
         text.starts_with("Running 20-request test @ http://h/\n  2 threads and 2 connections\n"),
         "{text}"
     );
+}
+
+#[test]
+fn a_part_whose_requests_were_all_answered_within_its_warm_up_is_named_and_counted() {
+    let part = |number: usize, warm_up: &str, pause_ms: u64| {
+        let server = Server::start(move |_, _| Act::After(Duration::from_millis(pause_ms), OK.to_owned()));
+        let part = format!("{number}/2");
+        let options = ["--closed", "--requests", "40", "-c2", "-t1", "--part", &part, "--warmup", warm_up];
+        let mut result = common::loadgen(&[&options[..], &[&server.url()]].concat()).json;
+        result["url"] = json!("http://h/");
+        result["start_utc"] = json!("2026-01-01T00:00:00.000000000Z");
+        result
+    };
+    let (idle, slow) = (part(1, "800ms", 0), part(2, "800ms", 100));
+    assert_eq!((&idle["measured_s"], &slow["warm_up_s"]), (&json!(0.0), &json!(0.8)));
+    let output = merge(&[idle.clone(), slow.clone()], &[]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("note: part 1/2 measured nothing, in "), "{told}");
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!([&all["counts"]["completed"], &all["warm_up_s"]], [&json!(40), &json!(0.8)]);
+    for name in ["measured_s", "duration_s"] {
+        assert_eq!(all[name], slow[name], "{name}");
+    }
+    assert_eq!(all["counts"]["measured"], slow["counts"]["measured"]);
+    let line = error(&[idle, part(2, "700ms", 1)]);
+    assert!(line.contains("another warm-up: 800ms in "), "{line}");
 }
 
 #[test]

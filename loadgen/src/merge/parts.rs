@@ -23,11 +23,8 @@ pub struct Part {
     of: u64,
     pub whole_connections: usize,
     start: Timestamp,
-    /// How many requests end it, where nobody knows when: it lasts until the last answer, in each part for
-    /// its own time.
-    ends_after: Option<u64>,
-    /// No time was typed that ends it too.
-    ends_by_requests_alone: bool,
+    /// None of another version's that this one does not understand.
+    typed: Option<Box<Args>>,
 }
 
 impl Part {
@@ -54,14 +51,12 @@ impl Part {
             return Err(wrong(&format!("no part of a load: {own}/{of}")));
         }
         let start = result["start_utc"].as_str().and_then(|utc| utc.parse().ok());
-        let typed = typed(&result).filter(|args| args.closed);
         Ok(Self {
             number: own,
             of,
             whole_connections: number("whole_connections")? as usize,
             start: start.ok_or_else(|| wrong("no time: start_utc"))?,
-            ends_after: typed.as_ref().and_then(|args| args.requests),
-            ends_by_requests_alone: typed.is_some_and(|args| !args.duration_typed),
+            typed: typed(&result),
             file: file.to_owned(),
             result,
         })
@@ -84,9 +79,26 @@ impl Part {
         if both.is_empty() { self.url().to_owned() } else { both }
     }
 
+    /// How many requests end it, where nobody knows when: it lasts until the last answer, in each part for
+    /// its own time.
+    fn ends_after(&self) -> Option<u64> {
+        self.typed.as_ref().filter(|args| args.closed)?.requests
+    }
+
     /// Of a load that only a number of requests ends.
     pub fn length_in_requests(&self) -> Option<u64> {
-        self.ends_after.filter(|_| self.ends_by_requests_alone)
+        self.ends_after().filter(|_| self.typed.as_ref().is_some_and(|args| !args.duration_typed))
+    }
+
+    fn typed_warm_up(&self) -> Option<String> {
+        self.typed.as_ref()?.warm_up.map(|warm_up| format!("{warm_up:?}"))
+    }
+
+    /// What is shorter of two that were to last for the same time was ended before that.
+    fn ended_before(&self, other: &Self) -> bool {
+        let typed = |part: &Self| part.typed.as_ref().map(|args| args.duration);
+        let ends = |part: &Self| part.result["duration_s"].as_f64();
+        typed(self).is_some() && typed(self) == typed(other) && ends(self) < ends(other)
     }
 
     pub fn threads(&self) -> usize {
@@ -103,7 +115,6 @@ impl Part {
     }
 }
 
-/// None of another version's that this one does not understand.
 fn typed(result: &Value) -> Option<Box<Args>> {
     let typed = result["arguments"].as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?;
     match args::parse(typed) {
@@ -141,47 +152,56 @@ pub fn together(files: &[Given]) -> Result<Vec<Part>, Error> {
 
 /// What must be the same in all parts of a load.
 fn belongs(first: &Part, other: &Part) -> Result<(), Error> {
-    const SAME: [(&str, &str); 8] = [
+    const SAME: [(&str, &str); 6] = [
         ("number of parts", "/part/of"),
         ("rate", "/part/whole_rate_rps"),
         ("connections", "/part/whole_connections"),
         ("target", "/url"),
-        ("duration", "/duration_s"),
-        ("warm-up", "/warm_up_s"),
         ("seed", "/seed"),
         ("version", "/version"),
     ];
-    if first.ends_after != other.ends_after {
-        let told = |part: &Part| {
-            format!(
-                "{} in {}",
-                part.ends_after.map_or("none".to_owned(), |n| n.to_string()),
-                part.file.display()
-            )
-        };
-        return Err(Error::Failed(format!(
-            "not parts of one load: another --requests: {}, {}",
-            told(first),
-            told(other)
-        )));
-    }
-    for (what, pointer) in SAME {
-        if pointer == "/duration_s" && first.ends_after.is_some() {
-            continue;
-        }
-        let (one, two) = (first.result.pointer(pointer), other.result.pointer(pointer));
-        if one != two {
-            let told = |value: Option<&Value>| value.map_or("none".to_owned(), Value::to_string);
-            return Err(Error::Failed(format!(
-                "not parts of one load: another {what}: {} in {}, {} in {}",
-                told(one),
-                first.file.display(),
-                told(two),
-                other.file.display()
-            )));
-        }
+    const LASTS: [(&str, &str); 2] = [("duration", "/duration_s"), ("warm-up", "/warm_up_s")];
+    let found = |(what, pointer): (&str, &str)| {
+        same(what, first, other, |part| part.result.pointer(pointer).map(Value::to_string))
+    };
+    same("--requests", first, other, |part| part.ends_after().map(|requests| requests.to_string()))?;
+    SAME.into_iter().try_for_each(found)?;
+    if first.ends_after().is_some() {
+        // As typed: that of a part whose last answer came within it is shorter.
+        same("warm-up", first, other, Part::typed_warm_up)?;
+    } else {
+        ended_together(first, other)?;
+        LASTS.into_iter().try_for_each(found)?;
     }
     slices::belongs(first, other)
+}
+
+fn same(
+    what: &str,
+    first: &Part,
+    other: &Part,
+    value: impl Fn(&Part) -> Option<String>,
+) -> Result<(), Error> {
+    if value(first) == value(other) {
+        return Ok(());
+    }
+    let [one, two] = [first, other]
+        .map(|part| format!("{} in {}", value(part).as_deref().unwrap_or("none"), part.file.display()));
+    Err(Error::Failed(format!("not parts of one load: another {what}: {one}, {two}")))
+}
+
+/// A load of which a part ended before the others has no one rate, and no one duration.
+fn ended_together(first: &Part, other: &Part) -> Result<(), Error> {
+    let early = [(first, other), (other, first)].into_iter().find(|(one, two)| one.ended_before(two));
+    early.map_or(Ok(()), |(early, longer)| {
+        let (name, file) = (early.name(), early.file.display());
+        let [ended_s, went_on_s] = [early, longer].map(|part| part.seconds("duration_s"));
+        Err(Error::Failed(format!(
+            "part {name} ended before the others, in {file}: after {:.3} s, another after {:.3} s; what it \
+                measured stands there alone, all parts are to be measured again",
+            ended_s?, went_on_s?
+        )))
+    })
 }
 
 pub fn first_start(parts: &[Part]) -> Timestamp {
@@ -192,6 +212,16 @@ pub fn first_start(parts: &[Part]) -> Timestamp {
 pub fn apart_s(parts: &[Part]) -> f64 {
     let last = parts.iter().map(|part| part.start).max().expect("there are parts");
     last.duration_since(first_start(parts)).as_secs_f64()
+}
+
+/// Of each part that has no measured time: its requests were all answered within its warm-up, or it was
+/// interrupted then.
+pub fn nothing_measured(parts: &[Part]) -> impl Iterator<Item = String> {
+    let idle = parts.iter().filter(|part| part.result["measured_s"] == 0.0);
+    idle.map(|part| {
+        let (name, file, ended_s) = (part.name(), part.file.display(), &part.result["duration_s"]);
+        format!("part {name} measured nothing, in {file}: it ended within its warm-up, after {ended_s} s")
+    })
 }
 
 /// Where the parts did not start together.

@@ -118,7 +118,7 @@ impl Total {
             "achieved_rate_rps":
                 if measured_s > 0.0 { tally.completed_in_window as f64 / measured_s } else { 0.0 },
             "duration_s": self.duration_s,
-            "warm_up_s": first.seconds("warm_up_s")?,
+            "warm_up_s": Part::longest(parts, "warm_up_s")?,
             "measured_s": measured_s,
             "answers":
                 tally.answers.iter().map(|(status, n)| (status.to_string(), json!(n))).collect::<Map<_, _>>(),
