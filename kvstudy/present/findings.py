@@ -190,10 +190,10 @@ def _rates_held(answer: Answer) -> list[Row]:
                 f"the lowest that was not: {named(first.subject.workload, first.variant)} {on}",
                 words.rate(first.ends[1]),
             ),
-            Row(f"{of} that met a rate which they did not hold", f"{len(lost)} of {len(combinations)}"),
+            Row(f"{of} that met a rate that was not held", f"{len(lost)} of {len(combinations)}"),
         ]
     else:
-        rows = [Row(f"{of} that held every rate that they were offered", f"{every} of {len(combinations)}")]
+        rows = [Row(f"{of} that held every rate offered", f"{every} of {len(combinations)}")]
     too_few = TOO_FEW.replace(" a side", " at a rate")
     unsure = [Row(f"{CANNOT_TELL}: {too_few}", f"{few} of {len(combinations)}")] if few else []
     return [*rows, *unsure]

@@ -23,6 +23,12 @@ def latency(latency_us: float | None, digits: int = 3, like_us: float | None = N
     return f"{_digits(latency_us, digits)} µs"
 
 
+def from_to(least_us: float, most_us: float) -> str:
+    """``(870.0, 1240.0)`` → "870 µs to 1.24 ms"; one latency where both read alike."""
+    least, most = latency(least_us), latency(most_us)
+    return least if least == most else f"{least} to {most}"
+
+
 def rate(rate_rps: float | None) -> str:
     """``12500.0`` → "12 500 r/s" (requests per second)."""
     return MISSING if _missing(rate_rps) else f"{count(rate_rps)} r/s"

@@ -48,7 +48,7 @@ def test_waiting_is_told_of_rates_that_were_held_alone():
 def test_the_highest_rate_held_is_below_the_saturation_point():
     text = lines(sample_tables(profiled=False, repeats=5, connections=(4,)))
     assert "| the highest that was held | 4\u202f000 r/s |" in text
-    assert "options that met a rate which they did not hold | 2 of 2 |" in text
+    assert "options that met a rate that was not held | 2 of 2 |" in text
     assert "| the lowest that was not: " in text and " | 16\u202f000 r/s |" in text
 
 
@@ -70,7 +70,7 @@ def test_a_rate_whose_runs_were_disturbed_is_not_called_lost():
         ),
     )
     assert (
-        "2 combinations of workload, connections and options that held every rate that they were offered "
+        "2 combinations of workload, connections and options that held every rate offered "
         "| 2 of 2 |" in lines(failed)
     )
 

@@ -119,7 +119,7 @@ def test_a_finding_that_own_runs_leave_open_is_the_references():
     lines = findings.render(own, findings.RULES, many).data.splitlines()
     held = [place for place, line in enumerate(lines) if "Rates chosen beforehand" in line]
     assert all(", reference |" in lines[place] for place in held)
-    assert any("met a rate which they did not hold" in lines[place] for place in held)
+    assert any("met a rate that was not held" in lines[place] for place in held)
     assert "Your own" in lines[held[-1] + 1] and "cannot tell yet" in lines[held[-1] + 1]
     again = findings.render(mine(many), findings.RULES, many).data
     assert "Your own" not in again and "yours |" not in again  # the same claims are no others

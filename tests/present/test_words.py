@@ -113,6 +113,12 @@ def test_a_ratio_lies_within_its_interval_as_both_are_read(ratio, low, high, tex
     assert words.estimate_of_ratio(ratio, low, high) == text.partition(" [")[0]
 
 
+def test_two_latencies_that_read_alike_are_one():
+    assert words.from_to(870, 1240) == "870 µs to 1.24 ms"
+    assert words.from_to(300.0, 300.4) == "300 µs"
+    assert words.from_to(math.nan, math.nan) == words.MISSING
+
+
 def test_one_run_has_no_interval():
     assert words.interval(0.9920634920634921, 0.9920634920634922, words.times) == ""
 

@@ -352,7 +352,4 @@ def _medians(
 
 
 def _from_to(latencies_us: pd.Series) -> str:
-    if latencies_us.empty:
-        return words.MISSING
-    least, most = words.latency(latencies_us.min()), words.latency(latencies_us.max())
-    return least if least == most else f"{least} to {most}"
+    return words.from_to(latencies_us.min(), latencies_us.max())

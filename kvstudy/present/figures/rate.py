@@ -295,5 +295,5 @@ def _there(rows: pd.DataFrame, percentile: float) -> str:
         return ""
     if len(found) == 1:
         return f" with {words.percentile(percentile)} {words.latency(found.iloc[0])}"
-    between = f"{words.latency(found.min())} to {words.latency(found.max())}"
+    between = words.from_to(found.min(), found.max())
     return f" with {words.percentile(percentile)} {between} (medians of {len(found)} lines)"
