@@ -5,12 +5,16 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import kv.lsm.disk.FaultyDisk;
 import kv.lsm.log.WriteAheadLogFormat;
@@ -27,6 +31,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class BatchAtomicityTest {
     private static final Path DIRECTORY = Path.of("/faulty");
     private static final int KEYS = 6;
+    private static final int MANY_KEYS = 1_000;
     /// Enough for flushes and compactions.
     private static final int BATCHES = "all".equals(System.getProperty("kv.failures")) ? 60 : 24;
     /// Ways to end at each call: 0 kills the process, others cut the power.
@@ -239,6 +244,49 @@ class BatchAtomicityTest {
             assertThat(store.get(key(i))).isEqualTo(value(150 + i));
         }
         assertThat(store.get(key(49))).isNull();
+    }
+
+    /// Each range begins at some moment of a batch, as chance will have it; to index one takes a good part of them.
+    @ParameterizedTest
+    @EnumSource
+    void aRangeThatBeginsWhileABatchIsWrittenSeesAllOfItOrNothing(WalMode wal) throws Exception {
+        StoreOptions options = options(wal).toBuilder().memtableBytes(1 << 20).build();
+        AtomicBoolean enough = new AtomicBoolean();
+        try (Store store = LsmStore.open(options, new FaultyDisk(), new Allocator())) {
+            store.begin(manyKeys(0)).await();
+            Thread writer = Thread.ofPlatform().start(() -> {
+                for (int number = 1; !enough.get(); number++) {
+                    store.begin(manyKeys(number)).await();
+                }
+            });
+            try {
+                for (int range = 0; range < 200; range++) {
+                    List<String> values = values(store);
+                    assertThat(values).hasSize(MANY_KEYS);
+                    assertThat(Set.copyOf(values)).as("of batches").hasSize(1);
+                }
+            } finally {
+                enough.set(true);
+                writer.join();
+            }
+        }
+    }
+
+    private static WriteBatch manyKeys(int number) {
+        byte[] value = Records.bytes("batch " + number);
+        return new WriteBatch(IntStream.range(0, MANY_KEYS)
+                .mapToObj(i -> new WriteBatch.Write(key(i), value))
+                .toList());
+    }
+
+    private static List<String> values(Store store) {
+        List<String> values = new ArrayList<>();
+        try (RangeCursor cursor = store.range(key(0), null)) {
+            while (cursor.next()) {
+                values.add(new String(cursor.value(), StandardCharsets.US_ASCII));
+            }
+        }
+        return values;
     }
 
     /// With one record, as the format's page says.
