@@ -87,7 +87,7 @@ def _noted(judged: pd.DataFrame) -> pd.DataFrame:
 def _with_own(theirs: pd.Series, own: pd.Series) -> dict:
     """The reference's row; its note ends with the reader's own number."""
     runs = words.counted(own["runs"], "run")
-    yours = f"your own {runs} cannot tell yet: {_interval(own)}" if own["runs"] else ""
+    yours = f"your own {runs} cannot tell yet: {measured(own)}" if own["runs"] else ""
     note = "; ".join(part for part in (theirs["note"], yours) if part)
     return theirs.to_dict() | {"note": note, "whose": claim_text.REFERENCE}
 
@@ -144,7 +144,7 @@ def table(judged: pd.DataFrame) -> pd.DataFrame:
                 "method": row.method,
                 "claim": row.says,
                 "published": number(row.quantity, row.published),
-                "measured": _interval(row),
+                "measured": measured(row),
                 "runs": rests_on(row),
                 **({"whose": row.whose} if judged["whose"].any() else {}),
                 "why": row.note,
@@ -175,11 +175,18 @@ def number(quantity, value: float) -> str:
     return words.times(value) if quantity.endswith("_ratio") else words.count(value)
 
 
-def _interval(row) -> str:
+def measured(row) -> str:
+    """Ours with its interval, or what a search leaves open."""
     if row.in_words:
         return row.in_words
     if math.isnan(row.measured):
         return words.MISSING
+    if math.isnan(row.high) and not math.isnan(row.low):
+        return (
+            f"at least {number(row.quantity, row.low)}" if row.low > 0 else "anything: no rate was too much"
+        )
+    if row.quantity.endswith("_ratio"):
+        return words.ratio(row.measured, row.low, row.high)
     return number(row.quantity, row.measured) + words.interval(
         row.low, row.high, lambda value: number(row.quantity, value)
     )

@@ -442,6 +442,20 @@ def test_claims_and_distributions_are_drawn(reports):
     assert "no valid run of ours" in published_spectra(reports, empty_tables(), 1).layout.meta["finding"]
 
 
+def test_a_claim_that_is_pointed_at_says_the_number_of_the_table(reports):
+    """Of a search that met no rate that is too much the chart said the highest rate tried."""
+    judged = claims.judge(reports, runs_of("report-3", "put", 20000, "handler=workers"))
+    ours = {"measured": 28_000.0, "low": 24_000.0, "high": math.nan, "runs": 4}
+    is_search = judged["claim"] == judged["claim"].iloc[0]
+    judged = judged.assign(**{name: judged[name].mask(is_search, value) for name, value in ours.items()})
+    told = claims.table(judged)["measured"].iloc[0]
+    texts = [text for trace in claims_measured(judged).data for text in trace.text or ()]
+    assert told == "at least 24\u202f000 r/s"
+    assert any(f"measured {told} (4 runs)" in text for text in texts), texts
+    anything = claims_measured(judged.assign(low=judged["low"].mask(is_search, 0.0)))
+    assert sum(len(trace.text or ()) for trace in anything.data) == len(texts) - 1, "no mark of it"
+
+
 def test_a_point_of_a_distribution_says_its_percentile_and_its_time_as_all_other_charts_do(reports):
     drawn = published_spectra(reports, runs_of("report-3", "put", 20000, "handler=workers"), 3)
     for trace in drawn.data:

@@ -85,16 +85,17 @@ def verdicts(judged: pd.DataFrame) -> go.Figure:
 
 
 def claims_measured(judged: pd.DataFrame) -> go.Figure:
-    """One row per claim that has a number of ours: measured / published with its interval; colour and shape
-    say the verdict."""
-    rows = judged[judged["measured"].notna() & (judged["published"] > 0) & (judged["measured"] > 0)].iloc[
-        ::-1
-    ]
+    """One row per claim that has a number of ours in the same unit: measured / published with its interval;
+    colour and shape say the verdict."""
+    in_one_unit = np.array([ours is None or not ours.of_time for ours in judged["ours"]], dtype=bool)
+    is_anything = (judged["low"] == 0) & judged["high"].isna()
+    is_drawn = (judged["published"] > 0) & (judged["measured"] > 0) & in_one_unit & ~is_anything
+    rows = judged[is_drawn].iloc[::-1]
     counts = judged["verdict"].value_counts()
     each = [f"{counts[verdict]} {verdict}" for verdict in judging.VERDICTS if verdict in counts]
     finding = f"{len(judged)} claims of five reports: {words.several(each)}"
     if len(rows) < len(judged):
-        finding += f"; drawn are the {len(rows)} that have a number of ours"
+        finding += f"; drawn are the {len(rows)} that have a number of ours in the same unit"
     if rows.empty:
         return titled(
             nothing("no claim has a number of ours", "Measure experiments/report-1.yaml … report-5.yaml."),
@@ -135,7 +136,7 @@ def claims_measured(judged: pd.DataFrame) -> go.Figure:
                 text=[
                     f"<b>{row.verdict}</b>: {row.says}<br>published "
                     f"{claims.number(row.quantity, row.published)}, measured "
-                    f"{claims.number(row.quantity, row.measured)} ({claims.rests_on(row)})"
+                    f"{claims.measured(row)} ({claims.rests_on(row)})"
                     f"{f'<br>{row.note}' if row.note else ''}"
                     for row in part.itertuples()
                 ],
