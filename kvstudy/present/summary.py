@@ -25,6 +25,7 @@ from kvstudy.present.spreads import spread
 
 WHO = ["workload", "generator", "variant", "label", "connections", "threads", "offered_rate_rps"]
 _WHERE = ["workload", "connections", "offered rate"]  # of a comparison's row
+_OF_PAIRS = "median ratio of pairs"  # not that of the medians beside it
 
 
 def by_configuration(
@@ -476,7 +477,7 @@ def interventions(found: pd.DataFrame) -> pd.DataFrame:
         "word",
         "p99 as usual",
         "p99 without",
-        "ratio",
+        _OF_PAIRS,
         "interval",
         "pairs",
         "p",
@@ -498,7 +499,7 @@ def interventions(found: pd.DataFrame) -> pd.DataFrame:
                 "word": row.word,
                 "p99 as usual": words.latency(row.usual_us),
                 "p99 without": words.latency(row.without_us),
-                "ratio": words.times(row.ratio),
+                _OF_PAIRS: words.times(row.ratio),
                 "interval": words.interval(row.low, row.high, words.times).strip() or words.MISSING,
                 "pairs": row.pairs,
                 "p": words.MISSING if np.isnan(row.p_value) else f"{row.p_value:.2g}",

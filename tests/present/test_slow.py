@@ -245,6 +245,7 @@ def test_what_is_held_off_is_drawn_pair_by_pair_and_a_cause_is_named_in_the_titl
     )
     assert len(next(trace for trace in figure.data if trace.name == "a pair of runs").x) == 11
     assert "none can be called a cause" in interventions(found.iloc[1:]).layout.meta["finding"]
+    assert interventions_as_text(found)["median ratio of pairs"].tolist() == ["0.250 ×", "0.250 ×"]
     assert interventions_as_text(found)["why"].tolist() == ["", "6 pairs of valid runs, 7 are needed"]
     assert (
         "Nothing to draw" in interventions(found.head(0)).layout.title.text
