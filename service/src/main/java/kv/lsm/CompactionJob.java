@@ -11,8 +11,9 @@ import kv.lsm.table.SSTable;
 
 /// Carries out one [CompactionChoice]: merges the inputs into new tables. Reads and writes go on meanwhile.
 final class CompactionJob {
-    /// How many entries are merged between two looks at whether to stop.
-    private static final int ENTRIES_BETWEEN_CHECKS = 1 << 10;
+    /// How many bytes of entries are merged between two looks at whether to stop: a thousand short entries, or one
+    /// long one.
+    private static final long BYTES_BETWEEN_CHECKS = 128 << 10;
 
     private final StoreFiles files;
     private final CompactionInputs inputs;
@@ -36,14 +37,16 @@ final class CompactionJob {
         Tombstones tombstones = new Tombstones(inputs.version(), choice);
         try (EntryIterator entries = merged();
                 RunWriter writer = RunWriter.ofMerge(files, choice.outputLevel(), choice.outputRun(), slices)) {
-            for (int untilCheck = 0; entries.next(); untilCheck--) {
-                if (untilCheck == 0) {
+            for (long untilCheck = 0; entries.next(); ) {
+                if (untilCheck <= 0) {
                     if (stop.getAsBoolean()) {
                         return null;
                     }
-                    untilCheck = ENTRIES_BETWEEN_CHECKS;
+                    untilCheck = BYTES_BETWEEN_CHECKS;
                 }
-                rate.spend(entries.keyLength() + Math.max(entries.valueLength(), 0L), stop);
+                long bytes = entries.keyLength() + Math.max(entries.valueLength(), 0L);
+                untilCheck -= bytes;
+                rate.spend(bytes, stop);
                 boolean dead = entries.valueLength() == EntryIterator.TOMBSTONE
                         && tombstones.isUseless(entries.keyAddress(), entries.keyLength());
                 if (dead) {

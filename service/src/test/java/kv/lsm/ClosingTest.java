@@ -3,9 +3,11 @@ package kv.lsm;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import kv.Eventually;
 import kv.lsm.disk.FaultyDisk;
@@ -103,6 +105,48 @@ class ClosingTest {
         disk.letGo("kv-flush");
         store.close();
         assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    /// Who stops the service waits for that, however long the values are.
+    @Test
+    void aCloseDoesNotWaitForTheEndOfAMergeOfAFewLongEntries() throws Exception {
+        StoreOptions options = StoreState.options(WalMode.NONE).toBuilder()
+                .memtableBytes(64 << 10)
+                .stallLimit(Duration.ZERO)
+                .build();
+        int entries = 200;
+        try (Store store = LsmStore.open(
+                options.toBuilder().compaction(CompactionPolicyKind.NONE).build(), real, allocator)) {
+            for (int i = 0; i < entries; i++) {
+                store.put(Records.bytes("key " + i), new byte[10_000]);
+            }
+        }
+        disk.hold(GatedDisk.COMPACTION);
+        LsmStore store = LsmStore.open(options, disk, allocator);
+        disk.awaitHeld();
+        AtomicInteger tables = new AtomicInteger(); // of two entries each, at most
+        real.setFaults((count, what) -> {
+            tables.addAndGet(what.startsWith("create ") ? 1 : 0);
+            return false;
+        });
+        AtomicReference<Thread> closer = new AtomicReference<>();
+        CompletableFuture<Void> closing = start("closer", () -> {
+            closer.set(Thread.currentThread());
+            store.close();
+        });
+        Eventually.holds(() -> closer.get() != null
+                && isInCallOf(closer.get(), Compactor.class, "stop")
+                && isInCallOf(closer.get(), Threads.class, "join"));
+        disk.letGo(GatedDisk.COMPACTION);
+        closing.get(1, TimeUnit.MINUTES);
+        assertThat(tables.get()).isBetween(1, entries / 4);
+        assertThat(allocator.allocatedBytes()).isZero();
+    }
+
+    private static boolean isInCallOf(Thread thread, Class<?> type, String method) {
+        return Arrays.stream(thread.getStackTrace())
+                .anyMatch(frame -> frame.getClassName().equals(type.getName())
+                        && frame.getMethodName().equals(method));
     }
 
     @ParameterizedTest
