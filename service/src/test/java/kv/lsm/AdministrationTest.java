@@ -220,6 +220,39 @@ class AdministrationTest {
         }
     }
 
+    /// First the tables' names, then the manifest that names them, then the checkpoint's own name.
+    @Test
+    void aCheckpointIsDurableWhenItIsAnswered() {
+        Path checkpoint = directory.resolve("checkpoint");
+        List<String> calls = new CopyOnWriteArrayList<>();
+        Allocator allocator = new Allocator();
+        Disk disk = new ForwardingDisk(new RealDisk(allocator)) {
+            @Override
+            public void rename(Path from, Path to) throws IOException {
+                super.rename(from, to);
+                calls.add("rename " + to);
+            }
+
+            @Override
+            public void syncDirectory(Path synced) throws IOException {
+                super.syncDirectory(synced);
+                calls.add("sync " + synced);
+            }
+        };
+        try (Store store = LsmStore.open(options().build(), disk, allocator)) {
+            store.put(key(1), key(2));
+            calls.clear();
+            store.administration().checkpoint(checkpoint, PATIENT);
+        }
+        String ofStore = directory.resolve("store").toString();
+        assertThat(calls.stream().filter(call -> !call.contains(ofStore)))
+                .containsExactly(
+                        "sync " + checkpoint,
+                        "rename " + checkpoint.resolve(FileNames.MANIFEST),
+                        "sync " + checkpoint,
+                        "sync " + directory);
+    }
+
     /// Of an empty store, or before its tables were linked, nothing else is in it: a new store would begin there.
     @Test
     void aCheckpointThatWasCutOffIsNotTakenForANewStore() throws IOException {
