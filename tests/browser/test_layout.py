@@ -110,6 +110,21 @@ def test_text_of_cards_and_heads_stands_out(study, chromium, scheme):
         assert (name, pale) == (name, [])
 
 
+def test_bars_of_cards_are_there_where_the_system_chooses_all_colours(study, chromium):
+    opened(chromium, study / "index.html")
+    try:
+        chromium.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "forced-colors", "value": "active"}]}
+        )
+        full, ground = chromium.execute_script(
+            "return [...document.querySelectorAll('.bars .track i:not(.open)'), document.body]"
+            ".map((one) => getComputedStyle(one).backgroundColor).slice(-2)"
+        )
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert full != ground
+
+
 def test_a_printed_page_is_white_and_no_wider_than_its_paper_whatever_theme_was_chosen(study, chromium):
     try:
         for page in all_pages(study):
