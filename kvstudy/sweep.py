@@ -172,9 +172,10 @@ async def measure(experiment: Experiment, asked: SweepParameters, watched: bool 
         summary = work.result()
     if summary is not None:
         return _done(summary)
+    kept = "They are sealed and kept; the" if view.completed else "The"
     return Markdown(
-        f"**Stopped** after {view.completed} of {view.planned} runs. They are sealed and kept; the run under "
-        f"way is sealed as failed. {goes_on_by[0].upper()}{goes_on_by[1:]} goes on from here."
+        f"**Stopped** after {view.completed} of {view.planned} runs. {kept} run under way is sealed as "
+        f"failed. {goes_on_by[0].upper()}{goes_on_by[1:]} goes on from here."
     )
 
 

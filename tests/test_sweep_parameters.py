@@ -90,17 +90,24 @@ def test_how_a_build_goes_on_is_shown_as_text_and_not_as_an_error(monkeypatch, c
 
 
 @pytest.mark.parametrize(
-    ("resume", "told"),
-    [(True, "This cell, executed again, goes on"), (False, "This notebook with resume = True goes on")],
+    ("resume", "completed", "kept", "told"),
+    [
+        (True, 1, "They are sealed and kept; the run under way", "This cell, executed again, goes on"),
+        (False, 0, "The run under way", "This notebook with resume = True goes on"),
+    ],
 )
-def test_who_stops_a_sweep_is_told_what_goes_on_with_it(monkeypatch, resume, told):
+def test_who_stops_a_sweep_is_told_what_is_kept_and_what_goes_on_with_it(
+    monkeypatch, resume, completed, kept, told
+):
     def interrupted(*_asked, goes_on_by, **_more):
         assert goes_on_by.lower() in told.lower()
         raise KeyboardInterrupt
 
-    view = SimpleNamespace(completed=1, planned=4, progress=None)
+    view = SimpleNamespace(completed=completed, planned=4, progress=None)
     monkeypatch.setattr(sweep, "SweepView", lambda: nullcontext(view))
     monkeypatch.setattr(sweep, "execute", interrupted)
     asked = sweep.read_parameters(["", SWEEP, f"# Parameters\nresume = {resume}"])
     stopped = asyncio.run(sweep.measure(sweep.experiment(asked), asked, watched=True))
-    assert stopped.data.startswith("**Stopped** after 1 of 4 runs") and told in stopped.data
+    assert (
+        stopped.data.startswith(f"**Stopped** after {completed} of 4 runs. {kept}") and told in stopped.data
+    )
