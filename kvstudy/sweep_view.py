@@ -90,7 +90,7 @@ class WatchedProgress(Progress):
             rows.append(("this second", _describe_second(self._second)))
         rows += self._ended[-SHOWN_DONE:][::-1]
         return (
-            "<table>"
+            "<table style='line-height:1.4'>"  # a widget's lines are as far apart as its buttons are high
             + "".join(
                 _ROW.format(escape(name), text if text.startswith("<progress") else escape(text))
                 for name, text in rows
