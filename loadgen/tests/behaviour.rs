@@ -372,6 +372,14 @@ fn a_run_whose_answers_are_all_of_the_warm_up_has_a_rate_and_an_exit_code_of_its
 }
 
 #[test]
+fn a_part_in_which_nothing_is_due_before_the_end_says_so() {
+    let server = Server::start(|_, _| answer());
+    let run = loadgen(&["-R2", "-c2", "-t1", "-d300ms", "--part", "2/2", &server.url()]);
+    assert_eq!((run.code, run.count("sent"), server.requests()), (1, 0, 0));
+    assert!(run.stderr.contains("no request was due before the end"), "{}", run.stderr);
+}
+
+#[test]
 fn a_run_that_ends_before_anything_measured_is_due_does_not_fail() {
     let (_folder, path) = common::script(
         "local n = 0\nfunction response() n = n + 1; if n == 3 then wrk.thread:stop() end end",

@@ -201,6 +201,11 @@ fn exit_code(
 /// Why a run tells nothing of the service, if it does not.
 fn nothing_answered(plan: &Plan, result: &RunResult, connect_problem: Option<&str>) -> Option<String> {
     let (tally, errors) = (&result.tally, &result.tally.errors);
+    // In a closed loop nothing is due, and a script may have ended its thread.
+    let has_schedule = plan.pacing != Pacing::ClosedLoop && plan.script.is_none();
+    if has_schedule && tally.sent + tally.unsent == 0 {
+        return Some("no request was due before the end: take a longer duration or a higher rate".to_owned());
+    }
     if tally.completed == 0 {
         let why = connect_problem.map_or(String::new(), |problem| format!(": {problem}"));
         return Some(format!(
