@@ -14,7 +14,10 @@ import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import kv.Eventually;
+import kv.lsm.disk.FaultyDisk;
+import kv.lsm.memory.Allocator;
 import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -49,6 +52,29 @@ class PausedRangesTest {
                 }
             }
         });
+    }
+
+    /// Or each later one would read its blocks again after each pause.
+    @Test
+    void aRangeThatEndsGivesBackWhatItWasToKeep() {
+        Allocator allocator = new Allocator();
+        StoreOptions options = StoreState.options(WalMode.NONE).toBuilder()
+                .read(ReadMode.PREAD)
+                .stallLimit(Duration.ZERO)
+                .build();
+        try (Store store = LsmStore.open(options, new FaultyDisk(), allocator)) {
+            store.put(new byte[] {1}, new byte[1 << 20]);
+            store.administration().flush(() -> false);
+            assertThat(store.administration().awaitIdle(Duration.ofMinutes(1), () -> false))
+                    .isTrue();
+            for (long kept = 0; kept < 2 * RangeMemory.BYTES_MAX; kept += 1 << 20) {
+                try (RangeCursor cursor = store.range(new byte[] {1}, null)) {
+                    assertThat(cursor.next()).isTrue();
+                    cursor.pause();
+                    assertThat(allocator.allocatedBytes()).as("with its block").isGreaterThan(1 << 20);
+                }
+            }
+        }
     }
 
     private static void readByTurns(SplittableRandom random, StoreOptions options) {
