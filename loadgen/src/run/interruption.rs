@@ -61,7 +61,7 @@ impl Interruption {
                 }
             };
             let register = || -> std::io::Result<()> {
-                // SAFETY: it reads a clock, exchanges atomics, writes and ends the process: a handler may do that.
+                // SAFETY: a handler may read a clock, exchange atomics, write and end the process.
                 unsafe { low_level::register(signal, end_at_once)? };
                 signal_hook::flag::register(signal, stop.clone())?;
                 signal_hook::flag::register_usize(signal, seen.clone(), signal as usize).map(drop)
@@ -79,7 +79,7 @@ impl Interruption {
         Ok(Self { in_order, has_script, is_over, seen, stop })
     }
 
-    /// Work before the run that would leave something behind if it were cut short: a signal waits for its end.
+    /// Work before the run that would leave something behind if it were cut short: a signal waits for it.
     pub(super) fn spare<T>(&self, work: impl FnOnce() -> T) -> T {
         self.in_order.store(true, Ordering::SeqCst);
         let done = work();
