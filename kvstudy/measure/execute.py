@@ -254,8 +254,8 @@ def _measure_again(
             return
         result.again += len(disturbed)
         _tell(
-            f"{len(disturbed)} of {len(whole.runs)} runs were disturbed and are measured again "
-            f"({attempt} of at most {retries} times); the first: {next(iter(disturbed.values()))}"
+            f"measured again, since disturbed: {len(disturbed)} of {counted(len(whole.runs), 'run')} "
+            f"(time {attempt} of at most {retries}); the first: {next(iter(disturbed.values()))}"
         )
         measure([run for run in whole.runs if run.identity() in disturbed])
 

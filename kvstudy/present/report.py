@@ -57,6 +57,7 @@ DOCUMENTS = ("METHODOLOGY.md", "LIMITS.md")
 KERNELS = 2
 # jupyter_client draws a kernel's ports and gives them up again; another program may take one before it does.
 KERNEL_NEVER_BEGAN = "Kernel died before replying"
+FEWER_RUNS = "move runs that it can do without out of data/raw while it is written"
 PAGE_BYTES_MAX = 8_000_000
 STUDY_BYTES_MAX = 40_000_000  # a reader's own runs may be many more than …
 REFERENCE_BYTES_MAX = 15_000_000  # … the committed ones
@@ -365,10 +366,10 @@ def _check_sizes(folder: Path, limit: int) -> None:
         if size_bytes > PAGE_BYTES_MAX:
             raise KvstudyError(
                 f"page too large: {path.name} size={size_bytes} limit={PAGE_BYTES_MAX}",
-                "select fewer runs in its parameters",
+                f"{FEWER_RUNS}; in JupyterLab (make lab) its notebook takes all of them",
             )
     if sum(sizes.values()) > limit:
         raise KvstudyError(
             f"study too large: size={sum(sizes.values())} limit={limit}",
-            "select fewer runs in the notebooks' parameters",
+            f"{FEWER_RUNS}; or write one experiment at a time: kvstudy report --experiment NAME",
         )

@@ -173,8 +173,7 @@ def test_a_run_disturbed_by_another_program_is_measured_again_and_both_are_kept(
         "  when it is quiet: the same kvstudy run with --resume --retries 1 --patience 30m\n"
     )
     assert (
-        "1 of 1 runs were disturbed and are measured again (1 of at most 1 times); the first: "
-        "foreign_cpu_share_mean"
+        "measured again, since disturbed: 1 of 1 run (time 1 of at most 1); the first: other programs used "
     ) in err
     assert len({run.facts["identity"] for run in sealed_runs(project.raw)}) == 1
     # What disturbed the newest try is asked, so a kept run that was disturbed is measured again too.

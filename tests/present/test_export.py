@@ -159,15 +159,19 @@ def test_the_page_of_a_duet_of_which_nothing_counts_begins_with_that(tmp_path):
     assert card.answer == "Cannot tell whether change differs from main: no launch counts."
 
 
-def test_pages_of_the_reference_alone_have_a_bound_of_their_own(tmp_path):
+def test_pages_of_the_reference_alone_have_a_bound_of_their_own(tmp_path, monkeypatch):
     assert report._bytes_max(tmp_path) == report.REFERENCE_BYTES_MAX == 15_000_000
     RunMaker(tmp_path / "data" / "raw")(experiment="shop")
     assert report._bytes_max(tmp_path) == report.STUDY_BYTES_MAX
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "index.html").write_text("ten letter")
     report._check_sizes(tmp_path / "study", 10)
-    with pytest.raises(KvstudyError, match="study too large: size=10 limit=9"):
+    with pytest.raises(KvstudyError, match="study too large: size=10 limit=9") as study:
         report._check_sizes(tmp_path / "study", 9)
+    monkeypatch.setattr(report, "PAGE_BYTES_MAX", 9)
+    with pytest.raises(KvstudyError, match=r"page too large: index\.html size=10 limit=9") as page:
+        report._check_sizes(tmp_path / "study", 10)
+    assert all("out of data/raw" in told.value.hint for told in (study, page))
 
 
 def test_a_folder_may_have_signs_of_an_address_in_its_name(tmp_path):
