@@ -75,7 +75,7 @@ def test_shares_of_two_workloads_are_bars_of_their_own(two_labels):
 def test_a_difference_of_invalid_runs_says_so_and_ranks_nothing(two_labels):
     all_failed = failed(two_labels, two_labels.runs.loc[two_labels.runs["label"] == "after", "run_id"])
     html = difference(all_failed, "label", "before", "after").data
-    assert "after against before, after INVALID: no_foreign_load: 30.00%; no ranking" in html
+    assert "after against before, after INVALID: no_foreign_load: 30.00 %; no ranking" in html
     assert (
         "self share" not in html
         and "&lt;h1&gt;INVALID: cpu: after against before" in html

@@ -65,7 +65,7 @@ def test_the_sentence_says_which_run_of_how_many(four):
     assert "of 2 profiled runs of repeated_get 2 are valid" in choice(four, profile_of(four)).data
     all_failed = failed(four, four.runs["run_id"])
     assert (
-        "**INVALID: no_foreign_load: 30.00%**; no ranking" in choice(all_failed, profile_of(all_failed)).data
+        "**INVALID: no_foreign_load: 30.00 %**; no ranking" in choice(all_failed, profile_of(all_failed)).data
     )
     assert "No profiled run" in choice(empty_tables(), profile_of(empty_tables())).data
     told = choice(four, profile_of(four, "ptu")).data

@@ -188,7 +188,7 @@ def test_what_is_allocated_around_waiting_is_allocated(profiles):
 
 def test_an_icicle_of_an_invalid_run_is_grey_and_says_why(profiles):
     figure = icicle(failed(_tables_of(profiles, [("a;b", 60), ("a;c", 40)]), profiles.runs["run_id"]))
-    assert figure.layout.meta["finding"].startswith("INVALID: no_foreign_load: 30.00%. ")
+    assert figure.layout.meta["finding"].startswith("INVALID: no_foreign_load: 30.00 %. ")
     assert "Hottest" not in figure.layout.meta["finding"] and set(figure.data[0].marker.colors[1:]) == {
         theme.INVALID
     }
