@@ -71,7 +71,7 @@ def test_what_hosts_that_are_lost_had_begun_is_measured_by_the_others_from_the_b
     finally:
         hosts.heal("b")
     assert code == 1 and "Traceback" not in err, out + err
-    assert "hosts a ← b measure no more: " in err and "host b" in err.splitlines()[-1], err
+    assert "hosts a ← b measure no more: " in err and "\nkvstudy: host b" in err, err
     runs = sealed_runs(project.raw)
     completed = [run for run in runs if run.facts["outcome"] == "completed"]
     (lost,) = [run for run in runs if run.facts["outcome"] != "completed"]
