@@ -61,6 +61,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return named[near[0]] if near else None
 
 
+def meant(word: str, known: Iterable[str], otherwise: str) -> str:
+    """A hint: the name that was meant, or ``otherwise`` where none is near."""
+    near = nearest(word, known)
+    return f"did you mean {near}?" if near else otherwise
+
+
 def no_folder(path: Path | str) -> str:
     """What to say of a path that is no folder."""
     return f"{'not a folder' if os.path.exists(path) else 'no such folder'}: {path}"

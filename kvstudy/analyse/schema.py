@@ -393,12 +393,7 @@ def names(table: str) -> list[str]:
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint: the known name that was meant, or which there are."""
     known = list(dict.fromkeys(known))
-    near = errors.nearest(name, known)
-    return (
-        f"did you mean {near}?"
-        if near
-        else f"known: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}"
-    )
+    return errors.meant(name, known, f"known: {', '.join(known[:12])}{', …' if len(known) > 12 else ''}")
 
 
 def arrow_schema(table: str) -> pa.Schema:

@@ -23,7 +23,7 @@ from kvstudy import project
 from kvstudy.analyse import schema
 from kvstudy.analyse.tidy.build import INDEX, Spread, rebuild
 from kvstudy.analyse.tidy.stored import Stored
-from kvstudy.errors import InputError, KvstudyError, nearest
+from kvstudy.errors import InputError, KvstudyError, meant
 from kvstudy.record.run_folder import SMOKE, known_runs
 
 __all__ = ["Duets", "Tables", "load", "rebuild", "state", "study_duets", "study_tables"]
@@ -331,10 +331,8 @@ def _nothing_of(experiment: str | None, data: Path) -> KvstudyError:
     files = {file.stem for file in (data.parent / "experiments").glob("*.yaml")}
     if experiment is None or experiment in files or not measured:
         hint = f"measure it: kvstudy run experiments/{experiment or 'reproduce'}.yaml"
-    elif near := nearest(experiment, [*measured, *files]):
-        hint = f"did you mean {near}?"
     else:
-        hint = f"measured: {', '.join(sorted(measured))}"
+        hint = meant(experiment, [*measured, *files], f"measured: {', '.join(sorted(measured))}")
     kind = KvstudyError if experiment is None or experiment in files else InputError
     return kind(f"no sealed run of {what} under {data / RAW} or {data / REFERENCE}", hint)
 

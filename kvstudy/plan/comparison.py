@@ -20,7 +20,7 @@ from functools import partial
 
 from pydantic import ValidationError
 
-from kvstudy.errors import ExperimentError, nearest
+from kvstudy.errors import ExperimentError, meant
 from kvstudy.plan.comparing import DEFAULT, IN_A_CLOSED_LOOP, MEASURES, Comparing
 from kvstudy.plan.experiment import PORT_MAX, Experiment
 from kvstudy.plan.run_plan import (
@@ -244,11 +244,8 @@ def changed(
     own: dict = {"within": within, "launches": None} if within is not None else {}
     if primary is not None:
         if primary not in MEASURES:
-            near = nearest(primary, MEASURES)
-            raise ExperimentError(
-                f"no such measure: {primary!r}",
-                f"did you mean {near}?" if near else f"measures: {', '.join(MEASURES)}",
-            )
+            hint = meant(primary, MEASURES, f"measures: {', '.join(MEASURES)}")
+            raise ExperimentError(f"no such measure: {primary!r}", hint)
         own["primary"] = primary
     if baseline is not None:
         if "=" not in baseline and baseline != DEFAULT:

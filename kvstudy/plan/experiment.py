@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
-from kvstudy.errors import ExperimentError, KvstudyError, nearest
+from kvstudy.errors import ExperimentError, KvstudyError, meant
 from kvstudy.plan.comparing import COMPARABLE, SMOKE_DUET, Comparing
 from kvstudy.plan.factors import (
     DEFAULT_KEY_COUNT,
@@ -298,10 +298,7 @@ class Experiment(Part):
         if preset is None and "quick" in presets:
             preset = "quick"
         if preset is not None and preset not in presets:
-            near = nearest(preset, presets)
-            hint = (
-                f"did you mean {near}?" if near else f"presets of this file: {', '.join(presets) or 'none'}"
-            )
+            hint = meant(preset, presets, f"presets of this file: {', '.join(presets) or 'none'}")
             raise ExperimentError(f"{source.name}: no such preset: {preset}", hint)
         whole = None
         for name in [*presets] + ([None] if preset is None else []):
@@ -513,19 +510,9 @@ class Experiment(Part):
                     "workload", f"no such script: {path}\na path is taken from the project's folder"
                 )
         elif scripts and script not in scripts:
-            near = nearest(script, scripts)
-            raise Impossible(
-                "workload",
-                f"no such workload: {script}\n"
-                + (
-                    f"did you mean {near}?"
-                    if near
-                    else (
-                        f"workloads: {', '.join(scripts)}; one of your own is a script "
-                        f"experiments/workloads/{script}.lua"
-                    )
-                ),
-            )
+            own = f"one of your own is a script experiments/workloads/{script}.lua"
+            hint = meant(script, scripts, f"workloads: {', '.join(scripts)}; {own}")
+            raise Impossible("workload", f"no such workload: {script}\n{hint}")
         if method is None:
             raise Impossible(
                 "workload",

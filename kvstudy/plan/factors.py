@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from kvstudy.errors import nearest
+from kvstudy.errors import meant
 from kvstudy.units import format_bytes, parse_duration_s, parse_rate_rps, parse_size_bytes
 
 
@@ -37,8 +37,7 @@ def text_of(pattern: str, what: str, known: Collection[str] = ()) -> Any:
 
     def checked(text: str) -> str:
         if not re.fullmatch(pattern, text):
-            near = nearest(text, known)
-            raise ValueError(f"not {what}: {text!r}\n{f'did you mean {near}?' if near else hint}")
+            raise ValueError(f"not {what}: {text!r}\n{meant(text, known, hint)}")
         return text
 
     return Annotated[str, AfterValidator(checked)]

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from kvstudy.errors import ExperimentError, KvstudyError, nearest
+from kvstudy.errors import ExperimentError, KvstudyError, meant, nearest
 from kvstudy.project import project_root
 
 KeyPath = tuple[str | int, ...]
@@ -183,8 +183,7 @@ def refuse(path: KeyPath, what: str, source: Source, hint: str | None = None) ->
 
 def unknown_key(path: KeyPath, known: typing.Iterable[str], source: Source) -> ExperimentError:
     known = sorted(known)
-    near = nearest(str(path[-1]), known)
-    hint = f"did you mean {near}?" if near else f"known keys: {', '.join(known)}"
+    hint = meant(str(path[-1]), known, f"known keys: {', '.join(known)}")
     return refuse(path[:-1], f"unknown key: {path[-1]}", _At(source, path), hint)
 
 

@@ -4,7 +4,7 @@ value."""
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
-from kvstudy.errors import ExperimentError, nearest
+from kvstudy.errors import ExperimentError, meant
 from kvstudy.plan.factors import ServiceOptions
 from kvstudy.plan.run_plan import Plan, PlannedRun
 from kvstudy.units import parse_rate_rps, write_rate
@@ -24,11 +24,8 @@ def selected(plan: Plan, only: Iterable[str]) -> Plan:
         present = {facts[key] for facts in map(facts_of, plan.runs) if key in facts}
         if not present:
             known = sorted({name for run in plan.runs for name in facts_of(run)})
-            near = nearest(key, known)
-            raise ExperimentError(
-                f"no run has such a key: {key}",
-                f"did you mean {near}?" if near else f"keys: {', '.join(known)}",
-            )
+            hint = meant(key, known, f"keys: {', '.join(known)}")
+            raise ExperimentError(f"no run has such a key: {key}", hint)
         unknown = values - present
         if unknown:
             raise ExperimentError(

@@ -24,7 +24,7 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from kvstudy.errors import nearest
+from kvstudy.errors import meant
 from kvstudy.plan.factors import Part, SizeAsWritten, TimeLimitS, listed, text_of
 from kvstudy.plan.refusal import Impossible
 from kvstudy.units import parse_size_bytes, write_duration
@@ -109,11 +109,8 @@ def _named(value: Any) -> Any:
         own = f"{{url: {json.dumps(value)}}}" if "://" in value else f"{{command: {json.dumps(words)}}}"
         raise ValueError(f"a service of your own is a command or a url: {value!r}\nwrite subject: {own}")
     if value not in PROGRAMS:
-        near = nearest(value, PROGRAMS)
         own = f'for a program of your own: subject: {{command: [{json.dumps(value)}, "{{port}}"]}}'
-        raise ValueError(
-            f"not one of {', '.join(PROGRAMS)}: {value!r}\n{f'did you mean {near}?' if near else own}"
-        )
+        raise ValueError(f"not one of {', '.join(PROGRAMS)}: {value!r}\n{meant(value, PROGRAMS, own)}")
     return {"program": value}
 
 

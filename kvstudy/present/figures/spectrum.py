@@ -449,12 +449,13 @@ def _rises(
         .apply(list)
     )
     runs = marked_runs(tables)  # those that died have no percentiles, and no rows
-    same_within = runs.groupby("configuration")["same_within"].min()
+    of_configuration = runs.groupby("configuration")
+    same_within, excluded = of_configuration["same_within"].min(), dict(iter(of_configuration["excluded"]))
     found = compared_lines(
         [
             TwoLines(
                 *(values[line["configuration"]] for line in two),
-                _outcome(runs, two),
+                tuple(lost_runs(*(excluded[line["configuration"]] for line in two)).values()),
                 same_within[two[0]["configuration"]],
             )
             for two in pairs
@@ -485,12 +486,6 @@ def _highest(at: pd.DataFrame, name: str, colour_by: str) -> str:
     of = f", the highest of {len(at)} lines" if len(at) > 1 else ""
     value = words.value(colour_by, top["colour"])
     return f"{top['hover_title']}: {name} is {words.latency(top['latency_us'])} at {value}{of}"
-
-
-def _outcome(runs: pd.DataFrame, two: tuple[pd.Series, pd.Series]) -> tuple[int, ...]:
-    """Invalid n of m of either line, of all its runs (``configuration.lost_runs``)."""
-    sides = [runs.loc[runs["configuration"] == line["configuration"], "excluded"] for line in two]
-    return tuple(lost_runs(*sides).values())
 
 
 def _pairs(lines: pd.DataFrame, order: Sequence) -> list[tuple[pd.Series, pd.Series]]:
